@@ -1,0 +1,1 @@
+//! The service: seats waiting people together and tells them so.

@@ -1,0 +1,3 @@
+//! The `aiseki` program.
+
+fn main() {}
