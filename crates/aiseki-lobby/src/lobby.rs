@@ -367,6 +367,11 @@ impl<C: Companions> Lobby<C> {
         })
     }
 
+    /// Every queue that has people, with its length, in no particular order.
+    pub fn lengths(&self) -> impl Iterator<Item = (Queue, usize)> + '_ {
+        self.queues.lengths()
+    }
+
     /// How many people wait in this queue.
     pub fn length(&self, queue: Queue) -> usize {
         self.queues.length(queue)
