@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aiseki_lobby::{Millis, Queue, RoomId, SessionId, Sign, State, TopicId, Vacate};
 
 use crate::bans::Bans;
-use crate::rate_limit::{AddressGroup, Limited};
 use crate::port::{Pending, Unavailable};
+use crate::rate_limit::{AddressGroup, Limited};
 use crate::topics::{TopicRefusal, Topics};
 
 /// Where people wait and sit. Each call is one atomic step, it goes on to its end when the caller

@@ -99,7 +99,7 @@ impl Subscription {
     }
 
     /// The person gets an answer, so the end of this connection says nothing about them.
-    pub fn answered(mut self) {
+    pub fn answered(&mut self) {
         self.answered = true;
     }
 }
@@ -149,11 +149,12 @@ mod tests {
         let push = Push::new(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
-        let (first, second) = (push.subscribe(ANN).unwrap(), push.subscribe(ANN).unwrap());
+        let (first, mut second) = (push.subscribe(ANN).unwrap(), push.subscribe(ANN).unwrap());
         drop(first);
         assert_eq!(closed.load(Ordering::Relaxed), 0);
         assert_eq!(push.connected(), [ANN]);
         second.answered();
+        drop(second);
         assert_eq!(closed.load(Ordering::Relaxed), 0);
         assert!(push.connected().is_empty());
         drop(push.subscribe(ANN).unwrap());

@@ -151,7 +151,9 @@ mod tests {
 
     #[test]
     fn titles_are_kept_exactly_or_refused() {
-        for text in ["猫と暮らす", "e\u{301}", "\u{e9}", "👩‍👩‍👧", "\u{200f}שלום", "42:3", "..%2F", " a "] {
+        for text in
+            ["猫と暮らす", "e\u{301}", "\u{e9}", "👩‍👩‍👧", "\u{200f}שלום", "42:3", "..%2F", " a "]
+        {
             assert_eq!(Title::try_from(text.to_owned()).unwrap().as_str(), text);
         }
         assert!(Title::try_from("あ".repeat(TITLE_CHARACTERS)).is_ok());

@@ -31,9 +31,7 @@ use self::writer::Command;
 use crate::bans::{Ban, BanStore, BanSubject, Bans};
 use crate::clock::{Clock, Stopwatch};
 use crate::conversations::{Conversation, ConversationStore};
-use crate::matching::{
-    Door, Entered, Join, LobbyStore, NotEntered, QueueLength,
-};
+use crate::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength};
 use crate::port::{Pending, Unavailable};
 use crate::rate_limit::{AddressGroup, Limited};
 use crate::sessions::SessionKey;
@@ -360,8 +358,9 @@ impl ConversationStore for EmbeddedStore {
         after: Option<RoomId>,
         limit: usize,
     ) -> Pending<'_, Vec<Conversation>> {
-        Box::pin(self.readers.read(move |connection| {
-            reads::live_conversations(connection, topic, after, limit)
-        }))
+        Box::pin(
+            self.readers
+                .read(move |connection| reads::live_conversations(connection, topic, after, limit)),
+        )
     }
 }

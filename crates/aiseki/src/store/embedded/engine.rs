@@ -96,9 +96,8 @@ fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite:
     getrandom::fill(&mut entropy).expect("the operating system gives random bytes");
     let mut lobby = Lobby::new(policy, u64::from_ne_bytes(entropy));
     let next_ticket =
-        connection.query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| {
-            row.get(0)
-        })?;
+        connection
+            .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;
     lobby.restore_next_ticket(TicketNumber(next_ticket));
 
     let mut departures = connection
@@ -132,8 +131,9 @@ fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite:
         }
     }
 
-    let mut tickets = connection
-        .prepare("SELECT number, session, topic_id, room_type, since FROM tickets ORDER BY number")?;
+    let mut tickets = connection.prepare(
+        "SELECT number, session, topic_id, room_type, since FROM tickets ORDER BY number",
+    )?;
     let mut rows = tickets.query([])?;
     while let Some(row) = rows.next()? {
         let number = TicketNumber(row.get(0)?);

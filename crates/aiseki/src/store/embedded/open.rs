@@ -122,7 +122,11 @@ impl EmbeddedStore {
         let directory = &settings.data_dir;
         let refused = |source| OpenError::Directory { path: directory.clone(), source };
         // The directory holds a secret (the session keys), so it is nobody else's to read.
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(refused)?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(refused)?;
         let lock = lock(directory)?;
         let path = directory.join(FILE);
         private_file(&path).map_err(refused)?;
@@ -175,9 +179,7 @@ fn loader(
     rate_limits: Option<RateLimits>,
     clock: Clock,
 ) -> impl Fn(&Connection) -> rusqlite::Result<Engine> + Send {
-    move |connection| {
-        Engine::load(connection, policy.clone(), RateLimiter::new(rate_limits), clock)
-    }
+    move |connection| Engine::load(connection, policy.clone(), RateLimiter::new(rate_limits), clock)
 }
 
 /// Loading may have ended the waits of some people already.

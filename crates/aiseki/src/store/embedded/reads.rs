@@ -63,7 +63,10 @@ impl Readers {
 }
 
 impl Pool {
-    fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
@@ -83,8 +86,8 @@ pub(super) fn topics(connection: &Connection) -> rusqlite::Result<Vec<Topic>> {
 }
 
 pub(super) fn topic(row: &Row<'_>) -> rusqlite::Result<Topic> {
-    let title = Title::try_from(row.get::<_, String>(1)?)
-        .map_err(|error| conversion_failed(1, error))?;
+    let title =
+        Title::try_from(row.get::<_, String>(1)?).map_err(|error| conversion_failed(1, error))?;
     Ok(Topic { id: TopicId(row.get(0)?), title, active: row.get(2)? })
 }
 

@@ -80,9 +80,8 @@ fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
 
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let explain = |error| OpenError::sqlite(path, error);
-    let applied: usize = connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(explain)?;
+    let applied: usize =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(explain)?;
     for (i, migration) in MIGRATIONS.iter().enumerate().skip(applied) {
         let transaction = connection.transaction().map_err(explain)?;
         transaction.execute_batch(migration).map_err(explain)?;

@@ -164,7 +164,10 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, write: Box<dyn FnOnce(Option<&Transaction<'_>>) -> rusqlite::Result<Answer> + Send>) {
+    fn write(
+        &mut self,
+        write: Box<dyn FnOnce(Option<&Transaction<'_>>) -> rusqlite::Result<Answer> + Send>,
+    ) {
         if self.engine.is_none() {
             if let Ok(answer) = write(None) {
                 answer(false);
@@ -250,4 +253,3 @@ fn probe(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.execute("DELETE FROM meta WHERE key = 'probe'", [])?;
     transaction.commit()
 }
-
