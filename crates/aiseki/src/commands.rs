@@ -1,8 +1,13 @@
 //! The command line: a file per subcommand, and what they share.
 
+mod backup;
+mod bench;
+mod child;
 mod config;
 mod output;
 mod serve;
+mod server_url;
+mod simulate;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -67,6 +72,10 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Backup(backup::Backup),
+    Bench(bench::Bench),
+    BenchEmpty(bench::BenchEmpty),
+    Simulate(simulate::Simulate),
 }
 
 impl Command {
@@ -74,6 +83,10 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Backup(command) => command.run(environment),
+            Self::Bench(command) => command.run(environment),
+            Self::BenchEmpty(command) => command.run(),
+            Self::Simulate(command) => command.run(environment),
         }
     }
 }

@@ -157,6 +157,11 @@ pub fn router(services: Arc<Services>) -> Router {
         .with_state(services)
 }
 
+/// A handler that does nothing, wherever it is asked.
+pub fn empty_router() -> Router {
+    Router::new().fallback(|| async {})
+}
+
 /// Lets pages of other origins call, when there are any that may.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
     let origins: Vec<HeaderValue> =
