@@ -93,6 +93,7 @@ fn run_time(text: &str) -> Result<Duration, duration::DurationError> {
 }
 
 impl BenchEmpty {
+    #[expect(clippy::unused_self, reason = "as every command")]
     pub(super) fn run(self) -> Result<(), Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -173,9 +174,10 @@ impl Bench {
         }
         let directory = Temporary::new()?;
         let empty = child::start(directory.path(), &["bench-empty"]).await?;
-        let own = match servers.is_empty() {
-            true => Some(child::serve(&directory, TOPICS, &FLAGS).await?),
-            false => None,
+        let own = if servers.is_empty() {
+            Some(child::serve(&directory, TOPICS, &FLAGS).await?)
+        } else {
+            None
         };
         let targets = self.targets(servers, own.as_ref()).await?;
         self.rounds(&targets, &empty.url, &mut report).await?;

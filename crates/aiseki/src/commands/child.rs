@@ -20,7 +20,7 @@ use crate::config::{Config, Environment};
 use crate::topics::Title;
 
 /// Opening a file with a million people in it may take a while.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 const END: Duration = Duration::from_secs(10);
 /// What a server logs when it can be reached.
 const LISTENING: &str = "listening on ";

@@ -34,6 +34,7 @@ pub(super) struct ListedTopic {
     title: String,
     active: bool,
     /// How many people wait, by room type.
+    #[schema(value_type = BTreeMap<String, usize>)]
     waiting: BTreeMap<u8, usize>,
 }
 
@@ -54,6 +55,7 @@ impl From<Topic> for TopicBody {
 #[derive(Deserialize, ToSchema)]
 pub(super) struct NewTopic {
     /// 1 to 200 characters, no control characters; kept exactly.
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
     /// Whether people can wait for it; true if it is left out.
     active: Option<bool>,
@@ -110,6 +112,7 @@ pub(super) struct NewBan {
     /// An address, or a block such as `192.0.2.0/24`. Either this or `session`.
     address: Option<String>,
     /// What to remember, at most 500 characters.
+    #[schema(max_length = 500)]
     reason: Option<String>,
     /// Until when; for ever if it is left out.
     #[schema(format = DateTime)]

@@ -23,7 +23,7 @@ impl Server {
         let address = log.find_map(|line| {
             let line = line.ok()?;
             let (_, rest) = line.split_once("listening on http://")?;
-            Some(rest.trim_end_matches('/').to_owned())
+            Some(rest.split(['/', ' ']).next()?.to_owned())
         });
         // A log that nobody reads would stop whoever writes it.
         std::thread::spawn(move || log.for_each(drop));

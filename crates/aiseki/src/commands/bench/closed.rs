@@ -59,7 +59,7 @@ async fn run(
             let mut wire = Wire::connect(&url).await?;
             let same = join(&url, &"x".repeat(88), topic, 2);
             let mut tokens = share.iter();
-            let mut done = 0;
+            let mut done = 0_u32;
             // A pair is completed, so that every join ends in a seat.
             while begun.elapsed() < time || (done % 2 == 1 && !endless) {
                 let reply = if endless {
@@ -77,11 +77,10 @@ async fn run(
             Ok(done)
         });
     }
-    let mut operations = 0;
+    let mut operations = 0_u32;
     while let Some(done) = tasks.join_next().await {
         operations += done??;
     }
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-    let per_second = operations as f64 / begun.elapsed().as_secs_f64();
+    let per_second = f64::from(operations) / begun.elapsed().as_secs_f64();
     Ok(per_second)
 }

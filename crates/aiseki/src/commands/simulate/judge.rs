@@ -121,7 +121,7 @@ pub(super) fn judge(people: &[History], world: World) -> Case<'_> {
     case
 }
 
-impl<'a> Case<'a> {
+impl Case<'_> {
     pub(super) fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -152,7 +152,7 @@ impl<'a> Case<'a> {
             let elsewhere = |event: &&Event| {
                 event.asked >= told && event.state().is_some_and(|_| !is_in(event, &room))
             };
-            let Some(at) = later.iter().position(|event| elsewhere(event)) else { continue };
+            let Some(at) = later.iter().position(elsewhere) else { continue };
             let other = later[at];
             let after = &later[at..];
             let back = after.iter().find(|e| e.asked >= other.answered && is_in(e, &room));

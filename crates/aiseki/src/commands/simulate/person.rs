@@ -137,10 +137,10 @@ impl Person {
     }
 
     fn left(&self) -> Duration {
-        match self.stage.broken_off.load(Ordering::Relaxed) {
-            true => Duration::ZERO,
-            false => self.stage.until.saturating_sub(self.stage.clock.elapsed()),
+        if self.stage.broken_off.load(Ordering::Relaxed) {
+            return Duration::ZERO;
         }
+        self.stage.until.saturating_sub(self.stage.clock.elapsed())
     }
 
     async fn pause(&mut self, least: Duration, most: Duration) {

@@ -88,9 +88,10 @@ impl Case<'_> {
                 }
                 Some(State::Idle { reason }) => {
                     let reason = reason.as_deref().unwrap_or_default();
-                    let outcome = match NOT_SEATED.contains(&reason) {
-                        true => Outcome::Ended(reason.to_owned()),
-                        false => Outcome::Unknown,
+                    let outcome = if NOT_SEATED.contains(&reason) {
+                        Outcome::Ended(reason.to_owned())
+                    } else {
+                        Outcome::Unknown
                     };
                     self.close(open.take(), outcome);
                     may_be_another = false;
