@@ -30,6 +30,7 @@ mod lobby;
 mod person;
 mod policy;
 mod queue;
+mod restore;
 mod seating;
 mod steps;
 

@@ -142,6 +142,13 @@ impl Ticket {
         end.min(ripe).min(free)
     }
 
+    /// Whether this ticket became ripe or free between its alarm and `now`, so that a room may be
+    /// possible which was not before.
+    pub(crate) fn newly_seatable(&self, policy: &Policy, now: Millis) -> bool {
+        let passed = |at: Millis| self.alarm <= at && at <= now;
+        passed(self.held_until) || self.fallback_at(policy).is_some_and(passed)
+    }
+
     pub(crate) fn candidate(&self, session: SessionId, policy: &Policy, now: Millis) -> Candidate {
         Candidate {
             session,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::ids::{Queue, SessionId, TicketNumber};
+use crate::ids::{Queue, SessionId, TicketNumber, TopicId};
 use crate::policy::Millis;
 
 /// All queues in one ordered map, so that a thousand queues of one person cost no more memory than
@@ -29,9 +29,6 @@ impl Queues {
                 self.lengths.remove(&queue);
             }
         }
-        if self.lengths.is_empty() {
-            self.lengths.shrink_to(0);
-        }
     }
 
     pub(crate) fn length(&self, queue: Queue) -> usize {
@@ -53,6 +50,14 @@ impl Queues {
             .map(|((_, ticket), session)| (*ticket, *session))
     }
 
+    /// The people of all queues of a topic.
+    pub(crate) fn people_of(&self, topic: TopicId) -> impl Iterator<Item = SessionId> + '_ {
+        let queue = |room_type| Queue { topic, room_type };
+        self.order
+            .range((queue(0), TicketNumber(0))..=(queue(u8::MAX), TicketNumber(u64::MAX)))
+            .map(|(_, session)| *session)
+    }
+
     /// How many stand before `ticket` in its queue, counted no further than `at_most`.
     pub(crate) fn ahead(&self, queue: Queue, ticket: TicketNumber, at_most: usize) -> usize {
         self.order.range((queue, TicketNumber(0))..(queue, ticket)).take(at_most).count()
@@ -63,32 +68,32 @@ impl Queues {
     }
 }
 
-/// When somebody waiting has to be looked at again: their wait ends, they have been silent for too
-/// long, or a smaller room will do from then on. Each waiting person has exactly one alarm.
+/// When somebody has to be looked at again: their wait ends, they have been silent for too long, a
+/// smaller room will do from then on, or why they are idle may be forgotten. Everybody who waits or
+/// is idle has exactly one alarm.
 #[derive(Default)]
-pub(crate) struct Alarms(BTreeSet<(Millis, TicketNumber, SessionId)>);
+pub(crate) struct Alarms(BTreeSet<(Millis, SessionId)>);
 
 impl Alarms {
-    pub(crate) fn set(&mut self, at: Millis, ticket: TicketNumber, session: SessionId) {
-        let new = self.0.insert((at, ticket, session));
-        debug_assert!(new, "ticket {ticket:?} had this alarm already");
+    pub(crate) fn set(&mut self, at: Millis, session: SessionId) {
+        let new = self.0.insert((at, session));
+        debug_assert!(new, "{session:?} had this alarm already");
     }
 
-    pub(crate) fn clear(&mut self, at: Millis, ticket: TicketNumber, session: SessionId) {
-        let removed = self.0.remove(&(at, ticket, session));
-        debug_assert!(removed, "ticket {ticket:?} did not have this alarm");
+    pub(crate) fn clear(&mut self, at: Millis, session: SessionId) {
+        let removed = self.0.remove(&(at, session));
+        debug_assert!(removed, "{session:?} did not have this alarm");
     }
 
     /// Takes the earliest alarm that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Millis) -> Option<SessionId> {
-        let (at, ..) = *self.0.first()?;
-        if at > now {
+        if self.next()? > now {
             return None;
         }
-        self.0.pop_first().map(|(.., session)| session)
+        self.0.pop_first().map(|(_, session)| session)
     }
 
     pub(crate) fn next(&self) -> Option<Millis> {
-        self.0.first().map(|(at, ..)| *at)
+        self.0.first().map(|(at, _)| *at)
     }
 }
