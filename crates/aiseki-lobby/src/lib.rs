@@ -32,6 +32,7 @@ mod policy;
 mod queue;
 mod restore;
 mod seating;
+pub mod simulation;
 mod steps;
 
 pub use change::{Change, Refused, Sign, Undone, Vacate};

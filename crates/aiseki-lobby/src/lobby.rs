@@ -83,7 +83,7 @@ impl<C: Companions> Lobby<C> {
         self.drop_if_over(session, now, changes);
         match self.people.get_mut(&session) {
             Some(Person::Waiting(ticket)) if ticket.queue == queue => {
-                ticket.present_until = now.saturating_add(self.policy.presence_timeout);
+                self.note_sign(session, Sign::Present, now);
                 self.settle(queue.topic, ROOMS_PER_STEP, now, changes);
                 return Ok(self.state(session, now));
             }
@@ -137,9 +137,9 @@ impl<C: Companions> Lobby<C> {
     pub fn poll(&mut self, session: SessionId, now: Millis, changes: &mut Vec<Change>) -> State {
         self.sweep(now, changes);
         self.drop_if_over(session, now, changes);
-        if let Some(Person::Waiting(ticket)) = self.people.get_mut(&session) {
-            ticket.present_until = now.saturating_add(self.policy.presence_timeout);
+        if let Some(Person::Waiting(ticket)) = self.people.get(&session) {
             let topic = ticket.queue.topic;
+            self.note_sign(session, Sign::Present, now);
             self.settle(topic, ROOMS_PER_STEP, now, changes);
         }
         self.state(session, now)
@@ -148,22 +148,7 @@ impl<C: Companions> Lobby<C> {
     /// Signs of life of many people at once. Somebody whose time is already over is not revived.
     pub fn touch(&mut self, sessions: &[SessionId], sign: Sign, now: Millis) {
         for session in sessions {
-            let Some(Person::Waiting(ticket)) = self.people.get_mut(session) else { continue };
-            if ticket.over(&self.policy, now).is_some() {
-                continue;
-            }
-            let present = now.saturating_add(self.policy.presence_timeout);
-            ticket.present_until = match sign {
-                Sign::Present => present,
-                Sign::Closed => present.min(now.saturating_add(self.policy.closed_grace)),
-            };
-            // A later end is noticed when the alarm goes off; only an earlier one has to move it.
-            let alarm = ticket.next_alarm(&self.policy, now);
-            if alarm < ticket.alarm {
-                self.alarms.clear(ticket.alarm, *session);
-                ticket.alarm = alarm;
-                self.alarms.set(alarm, *session);
-            }
+            self.note_sign(*session, sign, now);
         }
     }
 
@@ -283,10 +268,8 @@ impl<C: Companions> Lobby<C> {
         }
         for reservation in self.reservations.values().filter(|r| r.topic == topic) {
             for person in &reservation.people {
-                if let Some(Person::Reserved(hold)) = self.people.get_mut(&person.session)
-                    && matches!(hold.leaving, None | Some(IdleReason::Left))
-                {
-                    hold.leaving = Some(IdleReason::TopicClosed);
+                if let Some(Person::Reserved(hold)) = self.people.get_mut(&person.session) {
+                    hold.leave(IdleReason::TopicClosed);
                 }
             }
         }
@@ -304,7 +287,7 @@ impl<C: Companions> Lobby<C> {
         self.sweep(now, changes);
         match self.people.get_mut(&session) {
             Some(Person::Waiting(_)) => self.drop(session, reason, now, changes),
-            Some(Person::Reserved(hold)) => hold.leaving = Some(reason),
+            Some(Person::Reserved(hold)) => hold.leave(reason),
             _ => {}
         }
     }

@@ -142,13 +142,6 @@ impl Ticket {
         end.min(ripe).min(free)
     }
 
-    /// Whether this ticket became ripe or free between its alarm and `now`, so that a room may be
-    /// possible which was not before.
-    pub(crate) fn newly_seatable(&self, policy: &Policy, now: Millis) -> bool {
-        let passed = |at: Millis| self.alarm <= at && at <= now;
-        passed(self.held_until) || self.fallback_at(policy).is_some_and(passed)
-    }
-
     pub(crate) fn candidate(&self, session: SessionId, policy: &Policy, now: Millis) -> Candidate {
         Candidate {
             session,
@@ -178,6 +171,15 @@ pub(crate) struct Hold {
     pub(crate) room: RoomId,
     /// What the person becomes when the room is undone: idle for this reason, or back in place.
     pub(crate) leaving: Option<IdleReason>,
+}
+
+impl Hold {
+    /// The person is to be idle for `reason` should the room be undone. A ban outlives other reasons.
+    pub(crate) fn leave(&mut self, reason: IdleReason) {
+        if self.leaving != Some(IdleReason::Banned) {
+            self.leaving = Some(reason);
+        }
+    }
 }
 
 /// Where a person stands.

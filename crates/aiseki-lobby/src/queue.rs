@@ -63,6 +63,11 @@ impl Queues {
         self.order.range((queue, TicketNumber(0))..(queue, ticket)).take(at_most).count()
     }
 
+    /// Every place in every queue.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = ((Queue, TicketNumber), SessionId)> + '_ {
+        self.order.iter().map(|(place, session)| (*place, *session))
+    }
+
     pub(crate) fn total(&self) -> usize {
         self.order.len()
     }
@@ -91,6 +96,11 @@ impl Alarms {
             return None;
         }
         self.0.pop_first().map(|(_, session)| session)
+    }
+
+    /// All alarms, the earliest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Millis, SessionId)> + '_ {
+        self.0.iter().copied()
     }
 
     pub(crate) fn next(&self) -> Option<Millis> {

@@ -12,7 +12,7 @@ pub(crate) const SCAN_LIMIT: usize = 256;
 
 /// Pairs compared in one choice before it is given up for now. It bounds the search when many
 /// people of a queue may not sit together; without such people a choice compares a few pairs.
-const COMPARISONS: usize = 4096;
+pub(crate) const COMPARISONS: usize = 4096;
 
 /// Who may sit together. Asked only about people of the same topic.
 pub trait Companions {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use crate::change::{Change, Undone};
+use crate::change::{Change, Sign, Undone};
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
 use crate::lobby::{Lobby, REASON_KEPT, REFUSALS, SWEEP_LIMIT};
 use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Seat, Ticket};
@@ -86,6 +86,26 @@ impl<C: Companions> Lobby<C> {
         }
     }
 
+    /// Notes a sign of life of somebody whose wait is not over.
+    pub(crate) fn note_sign(&mut self, session: SessionId, sign: Sign, now: Millis) {
+        let Some(Person::Waiting(ticket)) = self.people.get_mut(&session) else { return };
+        if ticket.over(&self.policy, now).is_some() {
+            return;
+        }
+        let kept_for = match sign {
+            Sign::Present => self.policy.presence_timeout,
+            Sign::Closed => self.policy.closed_grace.min(self.policy.presence_timeout),
+        };
+        ticket.present_until = now.saturating_add(kept_for);
+        // A later end is noticed when the alarm goes off; only an earlier one has to move it.
+        let alarm = ticket.next_alarm(&self.policy, now);
+        if alarm < ticket.alarm {
+            self.alarms.clear(ticket.alarm, session);
+            ticket.alarm = alarm;
+            self.alarms.set(alarm, session);
+        }
+    }
+
     pub(crate) fn set_idle(&mut self, session: SessionId, reason: IdleReason, now: Millis) {
         let until = now.saturating_add(REASON_KEPT);
         self.stand(session, Person::Idle { reason, until });
@@ -132,9 +152,8 @@ impl<C: Companions> Lobby<C> {
         let Some(person) = self.people.get_mut(&session) else { return };
         match person {
             Person::Waiting(ticket) => {
-                if ticket.newly_seatable(&self.policy, now) {
-                    self.unsettled.insert(ticket.queue.topic);
-                }
+                // Ripe or free by now; and whatever else changes with time is seen again this often.
+                self.unsettled.insert(ticket.queue.topic);
                 let over = ticket.over(&self.policy, now).is_some();
                 // Somebody who is dropped next has an alarm like everybody who waits.
                 ticket.alarm = if over { now } else { ticket.next_alarm(&self.policy, now) };
