@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use aiseki_lobby::simulation::Random;
 use aiseki_lobby::{
-    Candidate, Change, Companions, Lobby, Millis, Policy, Queue, SessionId, Sign, TopicId,
+    Candidate, Change, Companions, Lobby, Millis, Policy, Queue, Refused, SessionId, Sign, State,
+    TopicId,
 };
 
 const BEGIN: Millis = 1_700_000_000_000;
@@ -14,7 +15,6 @@ const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;
 
 fn main() -> std::io::Result<()> {
-    // `cargo bench` and `cargo test --benches` pass flags of the standard harness; none matters here.
     let mut out = stdout();
     let (rate, mix) = transitions_per_second();
     writeln!(out, "transitions per second, {mix}: {rate:.0}")?;
@@ -39,41 +39,55 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// A day of joins that end in a seat, with polls and signs of life in between.
+/// Joins that end in a seat, with polls, signs of life and cancels in between, by people who come
+/// again and again.
 fn transitions_per_second() -> (f64, &'static str) {
-    const STEPS: u64 = 3_000_000;
+    const STEPS: u64 = 5_000_000;
+    const PEOPLE: u64 = 50_000;
     let mut lobby = Lobby::new(Policy::default(), 1);
     let mut random = Random::new(1);
     let mut changes = Vec::new();
     let mut done = 0;
+    let people: Vec<SessionId> = (0..PEOPLE).map(session).collect();
     let start = now();
     for step in 0.. {
         if done >= STEPS {
             break;
         }
-        let at = BEGIN + step / 100;
-        let queue = queue(random.below(100), 2 + u8::from(random.chance(30)));
-        let joined = session(step);
+        let at = BEGIN + step / 10;
+        let who = random.pick(&people);
         done += 1;
-        let _ = lobby.enter(joined, queue, at, &mut changes);
-        if random.chance(50) {
-            done += 1;
-            lobby.poll(joined, at, &mut changes);
-        }
-        if random.chance(20) {
-            done += 1;
-            lobby.touch(&[joined], Sign::Present, at);
-        }
-        if random.chance(10) {
-            done += 1;
-            let _ = lobby.cancel(joined, at, &mut changes);
+        match lobby.enter(
+            who,
+            queue(random.below(100), 2 + u8::from(random.chance(30))),
+            at,
+            &mut changes,
+        ) {
+            Ok(_) => {
+                if random.chance(50) {
+                    done += 1;
+                    lobby.poll(who, at, &mut changes);
+                }
+                if random.chance(20) {
+                    done += 1;
+                    lobby.touch(&[who], Sign::Present, at);
+                }
+                if random.chance(10) {
+                    done += 1;
+                    let _ = lobby.cancel(who, at, &mut changes);
+                }
+            }
+            Err(Refused::AlreadyMatched(State::Matched(seat))) => {
+                done += 1;
+                lobby.vacate(who, seat.room, at, &mut changes);
+            }
+            Err(_) => {}
         }
         for change in std::mem::take(&mut changes) {
             let Change::Reserved(room) = change else { continue };
-            let people: Vec<SessionId> = room.people.iter().map(|it| it.session).collect();
-            done += 2;
-            lobby.confirm(&room, &people, at, &mut Vec::new());
-            lobby.vacate(people[0], room.room, at, &mut Vec::new());
+            let seated: Vec<SessionId> = room.people.iter().map(|it| it.session).collect();
+            done += 1;
+            lobby.confirm(&room, &seated, at, &mut changes);
         }
     }
     (per_second(done, start.elapsed()), "joins, polls, cancels, rooms written and left")
@@ -84,6 +98,8 @@ struct Waiting {
     lobby: Lobby<Nobody>,
     people: u64,
     topics: u64,
+    room_type: u8,
+    joined: u64,
     longest: Duration,
 }
 
@@ -98,9 +114,15 @@ impl Companions for Nobody {
 
 impl Waiting {
     fn new(people: u64, many_topics: bool) -> Self {
-        let lobby = Lobby::with_companions(Policy::default(), Nobody, 1);
-        let topics = if many_topics { people } else { 1 };
-        let mut waiting = Self { lobby, people, topics, longest: Duration::ZERO };
+        // With the four of each topic, one more does not complete a room.
+        let room_types = if many_topics { "8" } else { "2,3>2" };
+        let room_types = room_types.parse().unwrap_or_default();
+        let policy = Policy { room_types, ..Policy::default() };
+        let room_type = if many_topics { 8 } else { 2 };
+        let lobby = Lobby::with_companions(policy, Nobody, 1);
+        let topics = if many_topics { people / 4 } else { 1 };
+        let mut waiting =
+            Self { lobby, people, topics, room_type, joined: 0, longest: Duration::ZERO };
         for person in 0..people {
             let start = now();
             waiting.join(person);
@@ -109,32 +131,45 @@ impl Waiting {
         waiting
     }
 
+    /// Fifty come in a millisecond.
+    fn now(&self) -> Millis {
+        BEGIN + self.joined / 50
+    }
+
     fn join(&mut self, person: u64) {
-        let queue = queue(person % self.topics, 2);
-        let joined = self.lobby.enter(session(person), queue, BEGIN, &mut Vec::new());
+        self.joined += 1;
+        let queue = queue(person % self.topics, self.room_type);
+        let joined = self.lobby.enter(session(person), queue, self.now(), &mut Vec::new());
         assert!(joined.is_ok(), "{joined:?}");
     }
 
     /// The cost of each of some transitions.
     fn measure(&mut self) -> [(&'static str, Duration); 3] {
-        const TIMES: u64 = 20_000;
-        let each = |run: &mut dyn FnMut(u64)| {
-            let start = now();
-            (0..TIMES).for_each(run);
-            start.elapsed() / u32::try_from(TIMES).unwrap_or(u32::MAX)
-        };
+        const ROUNDS: u64 = 100;
+        const TIMES: u64 = 200;
         let mut random = Random::new(2);
         let people = self.people;
-        let join = each(&mut |i| self.join(people + i));
-        let cancel = each(&mut |i| {
-            let cancelled = self.lobby.cancel(session(people + i), BEGIN, &mut Vec::new());
-            assert!(cancelled.is_ok(), "{cancelled:?}");
-        });
-        let poll = each(&mut |_| {
-            let person = session(random.below(people));
-            self.lobby.poll(person, BEGIN, &mut Vec::new());
-        });
-        [("join", join), ("cancel", cancel), ("poll", poll)]
+        let mut spent = [Duration::ZERO; 3];
+        for round in 0..ROUNDS {
+            let newcomer = |i| people + (round * TIMES + i) * 7919;
+            let start = now();
+            (0..TIMES).for_each(|i| self.join(newcomer(i)));
+            let joined = now();
+            for i in 0..TIMES {
+                let cancelled =
+                    self.lobby.cancel(session(newcomer(i)), self.now(), &mut Vec::new());
+                assert!(cancelled.is_ok(), "{cancelled:?}");
+            }
+            let cancelled = now();
+            for _ in 0..TIMES {
+                self.lobby.poll(session(random.below(people)), self.now(), &mut Vec::new());
+            }
+            spent[0] += joined - start;
+            spent[1] += cancelled - joined;
+            spent[2] += cancelled.elapsed();
+        }
+        let each = |spent: Duration| spent / u32::try_from(ROUNDS * TIMES).unwrap_or(u32::MAX);
+        [("join", each(spent[0])), ("cancel", each(spent[1])), ("poll", each(spent[2]))]
     }
 }
 
@@ -151,9 +186,9 @@ fn session(person: u64) -> SessionId {
     SessionId(id)
 }
 
+#[allow(clippy::cast_precision_loss, reason = "a rate needs no more than the bits it keeps")]
 fn per_second(count: u64, elapsed: Duration) -> f64 {
-    let per_step = elapsed / u32::try_from(count).unwrap_or(u32::MAX);
-    1.0 / per_step.as_secs_f64()
+    count as f64 / elapsed.as_secs_f64()
 }
 
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]

@@ -32,6 +32,7 @@ mod policy;
 mod queue;
 mod restore;
 mod seating;
+mod shards;
 pub mod simulation;
 mod steps;
 

@@ -1,6 +1,6 @@
 //! The state machine over all queues: every transition, and what each of them says happened.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{Change, Refused, Sign, Undone, Vacate};
 use crate::ids::{Queue, RoomId, RoomIds, SessionId, TicketNumber, TopicId};
@@ -8,6 +8,7 @@ use crate::person::{IdleReason, Person, Reservation, Reserved, State};
 use crate::policy::{Millis, Policy};
 use crate::queue::{Alarms, Queues};
 use crate::seating::{Anyone, Companions};
+use crate::shards::Shards;
 
 /// Rooms formed in one step, at most. What is left is formed by the next.
 pub const ROOMS_PER_STEP: usize = 32;
@@ -27,17 +28,19 @@ pub const REFUSALS: u8 = 5;
 pub struct Lobby<C = Anyone> {
     pub(crate) policy: Policy,
     pub(crate) companions: C,
-    pub(crate) people: HashMap<SessionId, Person>,
+    pub(crate) people: Shards<SessionId, Person>,
     pub(crate) queues: Queues,
     pub(crate) alarms: Alarms,
-    pub(crate) reservations: HashMap<RoomId, Reservation>,
+    pub(crate) reservations: BTreeMap<RoomId, Reservation>,
     /// The reservations in the order in which they lapse.
     pub(crate) lapses: BTreeSet<(Millis, RoomId)>,
     /// Who holds a seat in which live room.
-    pub(crate) rooms: HashMap<RoomId, Vec<SessionId>>,
+    pub(crate) rooms: Shards<RoomId, Vec<SessionId>>,
     /// Topics on which a room may be possible that has not been looked for.
     pub(crate) unsettled: BTreeSet<TopicId>,
     pub(crate) next_ticket: TicketNumber,
+    /// The highest `since` that any wait has had.
+    pub(crate) latest_since: Millis,
     pub(crate) room_ids: RoomIds,
 }
 
@@ -55,14 +58,15 @@ impl<C: Companions> Lobby<C> {
         Self {
             policy,
             companions,
-            people: HashMap::new(),
-            queues: Queues::default(),
+            people: Shards::new(entropy),
+            queues: Queues::new(entropy),
             alarms: Alarms::default(),
-            reservations: HashMap::new(),
+            reservations: BTreeMap::new(),
             lapses: BTreeSet::new(),
-            rooms: HashMap::new(),
+            rooms: Shards::new(entropy),
             unsettled: BTreeSet::new(),
             next_ticket: TicketNumber(1),
+            latest_since: 0,
             room_ids: RoomIds::new(entropy),
         }
     }
@@ -102,7 +106,7 @@ impl<C: Companions> Lobby<C> {
         }
         let number = self.next_ticket;
         self.next_ticket.0 += 1;
-        let since = now.max(self.highest_since(queue));
+        let since = self.since_for(queue, now);
         self.place(session, queue, number, since, now);
         changes.push(Change::Entered { session, ticket: number, queue, since });
         self.settle(queue.topic, ROOMS_PER_STEP, now, changes);
@@ -202,7 +206,7 @@ impl<C: Companions> Lobby<C> {
                 self.seat(person, reservation);
             }
             let people: Vec<SessionId> = newcomers.iter().map(|person| person.session).collect();
-            self.rooms.entry(room).or_default().extend(&people);
+            self.rooms.get_or_default(room).extend(&people);
             changes.push(Change::Seated { room, people });
         }
         for person in &reservation.people {
@@ -251,7 +255,7 @@ impl<C: Companions> Lobby<C> {
     /// Ends a room, whoever sits in it. Answers whether it was live.
     pub fn close_room(&mut self, room: RoomId, now: Millis, changes: &mut Vec<Change>) -> bool {
         self.sweep(now, changes);
-        let live = self.rooms.contains_key(&room);
+        let live = self.rooms.get(&room).is_some();
         if live {
             self.end(room, now, changes);
         }

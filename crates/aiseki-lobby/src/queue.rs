@@ -1,23 +1,27 @@
 //! Who waits where, in order, and when each of them has to be looked at again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{Queue, SessionId, TicketNumber, TopicId};
 use crate::policy::Millis;
+use crate::shards::Shards;
 
 /// All queues in one ordered map, so that a thousand queues of one person cost no more memory than
 /// one queue of a thousand.
-#[derive(Default)]
 pub(crate) struct Queues {
     order: BTreeMap<(Queue, TicketNumber), SessionId>,
-    lengths: HashMap<Queue, u32>,
+    lengths: Shards<Queue, u32>,
 }
 
 impl Queues {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { order: BTreeMap::new(), lengths: Shards::new(seed) }
+    }
+
     pub(crate) fn insert(&mut self, queue: Queue, ticket: TicketNumber, session: SessionId) {
         let before = self.order.insert((queue, ticket), session);
         debug_assert!(before.is_none(), "ticket {ticket:?} stood in its queue already");
-        *self.lengths.entry(queue).or_default() += 1;
+        *self.lengths.get_or_default(queue) += 1;
     }
 
     pub(crate) fn remove(&mut self, queue: Queue, ticket: TicketNumber) {

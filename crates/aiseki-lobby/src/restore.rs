@@ -38,7 +38,7 @@ impl<C: Companions> Lobby<C> {
             return false;
         }
         self.stand(session, Person::Seated(seat));
-        self.rooms.entry(seat.room).or_default().push(session);
+        self.rooms.get_or_default(seat.room).push(session);
         true
     }
 

@@ -1,8 +1,5 @@
 //! The steps that the transitions of the lobby are made of.
 
-use std::collections::HashMap;
-use std::hash::Hash;
-
 use crate::change::{Change, Sign, Undone};
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
 use crate::lobby::{Lobby, REASON_KEPT, REFUSALS, SWEEP_LIMIT};
@@ -10,6 +7,7 @@ use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Seat, Ticke
 use crate::policy::{Millis, Policy};
 use crate::queue::Queues;
 use crate::seating::{Candidate, Companions, Heads, Kind, LOOK_AHEAD, SCAN_LIMIT, choose};
+use crate::shards::Shards;
 
 /// The shortest and the longest time for which the people of a refused room are not seated again.
 const HOLD: (Millis, Millis) = (1_000, 30_000);
@@ -41,6 +39,7 @@ impl<C: Companions> Lobby<C> {
 
     pub(crate) fn place_ticket(&mut self, session: SessionId, mut ticket: Ticket, now: Millis) {
         ticket.alarm = ticket.next_alarm(&self.policy, now);
+        self.latest_since = self.latest_since.max(ticket.since);
         self.queues.insert(ticket.queue, ticket.number, session);
         self.stand(session, Person::Waiting(ticket));
         self.alarms.set(ticket.alarm, session);
@@ -126,8 +125,14 @@ impl<C: Companions> Lobby<C> {
         }
     }
 
-    pub(crate) fn highest_since(&self, queue: Queue) -> Millis {
-        self.queues.people(queue).next_back().map_or(0, |(_, session)| self.since(session))
+    /// Since when somebody waits who enters a queue now: never before the newest of that queue, also
+    /// when the clock has stepped back.
+    pub(crate) fn since_for(&self, queue: Queue, now: Millis) -> Millis {
+        if now >= self.latest_since {
+            return now;
+        }
+        let newest = self.queues.people(queue).next_back();
+        now.max(newest.map_or(0, |(_, session)| self.since(session)))
     }
 
     /// Does what is due, at most [`SWEEP_LIMIT`] of each kind. What it leaves is noticed by whoever
@@ -143,8 +148,6 @@ impl<C: Companions> Lobby<C> {
                 _ => break,
             }
         }
-        give_back(&mut self.people);
-        give_back(&mut self.rooms);
     }
 
     /// Looks at somebody whose alarm went off.
@@ -309,17 +312,10 @@ fn forgotten_at(until: Millis) -> Millis {
     until.checked_next_multiple_of(1_000).unwrap_or(until)
 }
 
-/// Returns memory after a great many people have gone.
-fn give_back<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
-    if map.capacity() > 4096 && map.len() < map.capacity() / 8 {
-        map.shrink_to(map.len() * 2);
-    }
-}
-
 /// The heads of the queues as the choice sees them.
 struct LobbyHeads<'a> {
     policy: &'a Policy,
-    people: &'a HashMap<SessionId, Person>,
+    people: &'a Shards<SessionId, Person>,
     queues: &'a Queues,
     now: Millis,
 }

@@ -15,7 +15,7 @@ pub(super) fn audit<C: Companions>(lobby: &Lobby<C>) -> Result<(), String> {
     let mut alarmed: BTreeSet<SessionId> = BTreeSet::new();
     let mut taken: BTreeSet<(RoomId, SessionId)> = BTreeSet::new();
     let mut seated: BTreeSet<(RoomId, SessionId)> = BTreeSet::new();
-    for (session, person) in &lobby.people {
+    for (session, person) in lobby.people.iter() {
         match person {
             Person::Waiting(ticket) => {
                 order.insert((ticket.queue, ticket.number), *session);
@@ -48,13 +48,13 @@ pub(super) fn audit<C: Companions>(lobby: &Lobby<C>) -> Result<(), String> {
 
 /// Whether everybody is forgotten: no index keeps anything.
 pub(super) fn is_empty<C>(lobby: &Lobby<C>) -> bool {
-    lobby.people.is_empty()
+    lobby.people.len() == 0
         && lobby.queues.entries().next().is_none()
         && lobby.queues.lengths().next().is_none()
         && lobby.alarms.next().is_none()
         && lobby.reservations.is_empty()
         && lobby.lapses.is_empty()
-        && lobby.rooms.is_empty()
+        && lobby.rooms.len() == 0
         && lobby.unsettled.is_empty()
 }
 
