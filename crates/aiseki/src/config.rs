@@ -28,6 +28,7 @@ pub use settings::{SETTINGS, markdown_table};
 pub use values::{Durability, LogFilter, LogFormat, Secret};
 
 use crate::rate_limit::RateLimit;
+pub use crate::rate_limit::RateLimits;
 
 /// The variable that names the configuration file, as `--config` does.
 const CONFIG_VARIABLE: &str = "AISEKI_CONFIG";
@@ -70,15 +71,6 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// Both limits of the server; they are on or off together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimits {
-    /// Joins of one session.
-    pub session: RateLimit,
-    /// Joins and new sessions of one address (IPv6: of one /64).
-    pub address: RateLimit,
-}
-
 /// Why there is no configuration: one line that names the setting as the operator gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(String);
@@ -110,17 +102,16 @@ impl Config {
             }
             (setting.set)(&mut config, text).map_err(|reason| asked.refuse(setting, &reason))?;
         }
-        config.check_fallback(asked)?;
+        config.check_fallback(asked);
         Ok(config)
     }
 
-    /// A fallback after the wait's end would never come. Asking for that is an error; shortening
-    /// only the wait leaves the default behind it, which deserves a warning and not a refusal.
-    fn check_fallback(&mut self, asked: &Asked) -> Result<(), ConfigError> {
+    /// A fallback after the wait's end would never come. That is allowed, but hardly meant.
+    fn check_fallback(&mut self, asked: &Asked) {
         let policy = &self.policy;
         let falls_back = policy.room_types.iter().any(|room_type| room_type.fallback.is_some());
         if !falls_back || policy.fallback_after < policy.wait_timeout {
-            return Ok(());
+            return;
         }
         let (fallback, wait) = (asked.name_of("fallback_after"), asked.name_of("wait_timeout"));
         let line = format!(
@@ -128,12 +119,7 @@ impl Config {
             crate::duration::Shown(policy.fallback_after),
             crate::duration::Shown(policy.wait_timeout),
         );
-        if asked.is_default("fallback_after") {
-            self.warnings.push(line);
-            Ok(())
-        } else {
-            Err(ConfigError(line))
-        }
+        self.warnings.push(line);
     }
 
     /// What rows are applied to. Every row has been applied before anybody sees a value, so what
@@ -204,14 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_after_the_end_of_the_wait_is_refused_when_asked_for() {
+    fn a_fallback_after_the_end_of_the_wait_is_a_warning() {
         let fallback = ("AISEKI_FALLBACK_AFTER", "5m");
         assert_eq!(
-            decide(&[fallback]).unwrap_err().to_string(),
-            "AISEKI_FALLBACK_AFTER (5m) is not less than the default of wait_timeout (5m), \
-             so that no wait would ever fall back"
+            decide(&[fallback]).unwrap().warnings,
+            ["AISEKI_FALLBACK_AFTER (5m) is not less than the default of wait_timeout (5m), \
+              so that no wait would ever fall back"]
         );
-        assert!(decide(&[fallback, ("AISEKI_ROOM_TYPES", "2,3")]).is_ok());
+        let without = decide(&[fallback, ("AISEKI_ROOM_TYPES", "2,3")]).unwrap();
+        assert!(without.warnings.is_empty(), "{:?}", without.warnings);
         let config = decide(&[("AISEKI_WAIT_TIMEOUT", "30s")]).unwrap();
         assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
     }

@@ -1,11 +1,15 @@
 //! How often somebody may do something.
 
+mod limiter;
+
 use std::fmt;
 use std::str::FromStr;
 
 use aiseki_lobby::Millis;
 
 use crate::duration;
+
+pub use limiter::{AddressGroup, Limited, RateLimiter, RateLimits};
 
 /// The most that a limit lets through at once.
 pub const LARGEST_BURST: u32 = 1_000_000;

@@ -116,10 +116,6 @@ impl Asked {
         Ok(Some((token, &given.source)))
     }
 
-    pub(super) fn is_default(&self, name: &str) -> bool {
-        !self.given.contains_key(name)
-    }
-
     /// How to name a setting to the operator.
     pub(super) fn name_of(&self, name: &str) -> String {
         let given = self.given.get(name);
