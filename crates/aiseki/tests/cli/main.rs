@@ -1,5 +1,6 @@
 //! The real program's command line, as an operator meets it.
 
 mod help;
+mod operators;
 mod program;
 mod settings;
