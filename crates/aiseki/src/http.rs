@@ -170,7 +170,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
         .allow_credentials(true)
         .expose_headers([header::RETRY_AFTER])
-        .max_age(Duration::from_secs(600));
+        .max_age(Duration::from_mins(10));
     Some(layer)
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use aiseki_lobby::{Millis, SessionId, TopicId};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::error::{Code, Problem, to_the_end};
-use super::extract::{Json, Operator, Queried};
+use super::extract::{Json, Named, Operator, Queried};
 use super::rooms::{parse_room, seat_state};
 use super::state::timestamp;
 use super::topics::Waiting;
@@ -230,7 +230,7 @@ pub(super) async fn add_topic(
 pub(super) async fn change_topic(
     _: Operator,
     State(services): Shared,
-    Path(id): Path<String>,
+    Named(id): Named,
     Json(body): Json<TopicChange>,
 ) -> Result<axum::Json<TopicBody>, Problem> {
     let id = TopicId(number(&id)?);
@@ -321,7 +321,7 @@ pub(super) async fn add_ban(
 pub(super) async fn remove_ban(
     _: Operator,
     State(services): Shared,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let id = number(&id)?;
     match to_the_end(async move { services.bans.remove(id).await }).await?? {
@@ -404,7 +404,7 @@ pub(super) async fn list_rooms(
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|room| room.room.to_string());
-    Ok(axum::Json(RoomList { rooms: found.into_iter().map(listed_room).collect(), next }))
+    Ok(axum::Json(RoomList { rooms: found.iter().map(listed_room).collect(), next }))
 }
 
 /// Close a room
@@ -423,7 +423,7 @@ pub(super) async fn list_rooms(
 pub(super) async fn close_room(
     _: Operator,
     State(services): Shared,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<StatusCode, Problem> {
     let room = parse_room(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let operators = services.operators.clone();
@@ -433,7 +433,7 @@ pub(super) async fn close_room(
     }
 }
 
-fn listed_room(conversation: Conversation) -> ListedRoom {
+fn listed_room(conversation: &Conversation) -> ListedRoom {
     ListedRoom {
         room_id: conversation.room.to_string(),
         topic_id: conversation.topic.0,

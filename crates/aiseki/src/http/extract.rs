@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aiseki_lobby::SessionId;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
@@ -160,6 +160,21 @@ pub(super) fn is_operator(headers: &HeaderMap, services: &Services) -> bool {
     };
     // In constant time, so that answers do not tell how much of a guess was right.
     expected.expose().as_bytes().ct_eq(given.as_bytes()).into()
+}
+
+/// The one name in the path. What cannot be decoded names nothing.
+pub(super) struct Named(pub(super) String);
+
+impl FromRequestParts<Arc<Services>> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        services: &Arc<Services>,
+    ) -> Result<Self, Problem> {
+        let name = Path::from_request_parts(parts, services).await;
+        name.map(|Path(name)| Self(name)).map_err(|_| Problem::new(Code::NotFound))
+    }
 }
 
 /// A body of JSON.

@@ -14,7 +14,7 @@ use super::engine::{self, Engine};
 use super::reads::Readers;
 use super::writer::{Committed, Writer};
 use super::{EmbeddedStore, Threads, checkpoint, journal, schema};
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::config::Durability;
 use crate::rate_limit::{RateLimiter, RateLimits};
 use crate::sessions::SessionKey;
@@ -150,6 +150,7 @@ impl EmbeddedStore {
             available: Arc::clone(&available),
             listener: Box::new(listener),
             pruned_at: 0,
+            probed: Stopwatch::start(),
         };
         let writer = spawn("aiseki-writer", move || writer.run());
         let (stop, stopped) = mpsc::channel();
