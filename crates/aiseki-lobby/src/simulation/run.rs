@@ -230,7 +230,8 @@ impl<'a> Run<'a> {
         }
         self.compare_states()?;
         self.compare_next_due()?;
-        audit::audit(&self.subject.lobby)
+        // The audit looks at every index as a whole, which is slow.
+        if self.tally.steps.is_multiple_of(8) { audit::audit(&self.subject.lobby) } else { Ok(()) }
     }
 
     fn do_and_compare(&mut self, operation: Operation) -> Result<(), String> {
@@ -306,6 +307,7 @@ impl<'a> Run<'a> {
             // Longer than any clock stepped back.
             self.now += policy.wait_timeout + policy.reservation_ttl + REASON_KEPT;
             self.step(Operation::PassUntilDue)?;
+            audit::audit(&self.subject.lobby)?;
             if audit::is_empty(&self.subject.lobby) {
                 return Ok(());
             }
