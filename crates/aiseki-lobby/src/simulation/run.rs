@@ -51,7 +51,7 @@ pub fn scenarios() -> Vec<Scenario> {
     };
     let mix = Mix::default();
     let clock = Mix { steps_back: true, ..mix.clone() };
-    let refusing = Mix { people: 4, topics: 1, written: 5, ..mix.clone() };
+    let refusing = Mix { people: 3, topics: 1, joins: 10, written: 5, ..mix.clone() };
     let crowd = Mix { people: 90, topics: 1, joins: 60, ..Mix::default() };
     let large_rooms = Policy { presence_timeout: 120_000, ..room_types("8>3,5>2,2") };
     let scenario =
