@@ -88,7 +88,7 @@ pub enum Undone {
     Refused,
 }
 
-/// What [`Lobby::vacate`] found.
+/// What [`crate::Lobby::vacate`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vacate {
     /// The seat was given up.

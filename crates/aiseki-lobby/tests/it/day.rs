@@ -90,13 +90,23 @@ impl<C: Companions> Day<C> {
             }
             let due = self.lobby.next_due().unwrap_or(end).min(next_touch).min(end);
             self.now = self.now.max(due);
-            for _ in 0..100 {
-                self.tick();
-                if self.lobby.next_due().is_none_or(|due| due > self.now) {
-                    break;
-                }
+            self.settle();
+        }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.lobby.next_due().is_some_and(|due| due <= self.now)
+    }
+
+    /// Ticks until nothing is due.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..100 {
+            self.tick();
+            if !self.is_due() {
+                return;
             }
         }
+        panic!("something is always due at {}", self.now);
     }
 
     pub(crate) fn state(&self, who: u16) -> State {
