@@ -1,6 +1,7 @@
 //! What operators can do over HTTP.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use aiseki_lobby::{Millis, SessionId, TopicId};
 use axum::extract::State;
@@ -22,6 +23,8 @@ use crate::topics::{Title, Topic};
 /// Rooms in one page of the list, if the operator does not ask for fewer.
 const ROOMS_PER_PAGE: usize = 100;
 const MOST_ROOMS_PER_PAGE: usize = 1000;
+/// Bits of an IPv6 address before the IPv4 address that it maps.
+const MAPPED_PREFIX: u8 = 96;
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct TopicList {
@@ -472,14 +475,21 @@ fn parse_session(text: &str, services: &Services) -> Option<SessionId> {
     Some(SessionId(bits.to_be_bytes()))
 }
 
-/// A block of addresses, or one address as a block of its own. An IPv4 address in IPv6 clothes is
-/// kept as what it is, since clients are known by that.
+/// A block of addresses, or one address as a block of its own. IPv4 in IPv6 clothes is kept as what
+/// it is, since clients are known by that: as it was written it would cover nobody.
 fn parse_network(text: &str) -> Option<IpNet> {
     let network = match text.parse::<std::net::IpAddr>() {
-        Ok(address) => IpNet::from(address.to_canonical()),
+        Ok(address) => IpNet::from(address),
         Err(_) => text.parse::<IpNet>().ok()?,
     };
-    Some(network.trunc())
+    let mapped_prefix = network.prefix_len().checked_sub(MAPPED_PREFIX);
+    let canonical = match (network.addr().to_canonical(), mapped_prefix) {
+        (IpAddr::V4(address), Some(prefix)) if network.addr().is_ipv6() => {
+            IpNet::new(address.into(), prefix).ok()?
+        }
+        _ => network,
+    };
+    Some(canonical.trunc())
 }
 
 /// One address without its `/32` or `/128`.

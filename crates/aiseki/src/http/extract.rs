@@ -195,7 +195,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
                 let too_large = error.is::<http_body_util::LengthLimitError>();
                 Problem::new(if too_large { Code::BodyTooLarge } else { Code::InvalidBody })
             })?;
-        serde_json::from_slice(&body.to_bytes())
+        let body = body.to_bytes();
+        // The library would also take the members without their names, as an array.
+        if body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Problem::new(Code::InvalidBody).with_detail("expected a JSON object"));
+        }
+        serde_json::from_slice(&body)
             .map(Self)
             .map_err(|error| Problem::new(Code::InvalidBody).with_detail(error.to_string()))
     }
