@@ -4,10 +4,10 @@
 mod crash;
 /// A disk that is full, and has room again.
 mod disk;
-/// Nothing secret is in the log.
-mod log;
 /// What was answered to people, and whether it still holds.
 mod ledger;
+/// Nothing secret is in the log.
+mod log;
 /// Slow, silent and half-open connections.
 mod slow;
 /// Directories and files that cannot be used.

@@ -210,8 +210,7 @@ async fn a_wait_in_a_room_type_that_was_abolished_ends_at_the_restart(place: Box
     let topic = house.topic().await;
     house.join(person(0), topic, 4).await;
     house.join(person(1), topic, 2).await;
-    let house =
-        house.reopen_with(|rules| rules.policy.room_types = "2,3".parse().unwrap()).await;
+    let house = house.reopen_with(|rules| rules.policy.room_types = "2,3".parse().unwrap()).await;
     assert!(house.idle(person(0)).await.is_some());
     house.wait_of(person(1)).await;
     house.join(person(0), topic, 2).await;

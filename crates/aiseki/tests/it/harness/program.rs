@@ -49,10 +49,9 @@ impl Program {
     /// Runs what is expected to end by itself.
     pub(crate) async fn refused(settings: &Settings) -> Ended {
         let (mut child, log) = spawn(command(settings));
-        let status = eventually("the program refuses to start", async || {
-            child.try_wait().expect("a child")
-        })
-        .await;
+        let status =
+            eventually("the program refuses to start", async || child.try_wait().expect("a child"))
+                .await;
         // The log is complete once its reader has let go of it.
         let lines = eventually("the log is read", async || {
             (Arc::strong_count(&log) == 1).then(|| log.lock().unwrap().clone())

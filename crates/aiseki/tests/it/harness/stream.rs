@@ -1,9 +1,9 @@
 //! Server-sent events, read as a browser reads them.
 
 use http_body_util::BodyExt as _;
+use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
-use hyper::Response;
 use serde_json::Value;
 
 pub(crate) struct Stream {

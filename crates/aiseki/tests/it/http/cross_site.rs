@@ -136,10 +136,7 @@ async fn pages_of_allowed_origins_may_read_the_answers_and_others_may_not() {
 #[tokio::test]
 async fn without_allowed_origins_nothing_is_said_of_them() {
     let server = Server::start().await;
-    let client = server
-        .client
-        .with("origin", FRIEND)
-        .with("access-control-request-method", "POST");
+    let client = server.client.with("origin", FRIEND).with("access-control-request-method", "POST");
     let answer = client.call("OPTIONS", "/api/matching", None).await;
     answer.refused(405, "method_not_allowed");
     assert_eq!(answer.header("access-control-allow-origin"), None);

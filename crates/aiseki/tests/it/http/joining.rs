@@ -93,8 +93,7 @@ async fn unknown_members_of_the_body_are_ignored() {
 
 #[tokio::test]
 async fn each_check_answers_before_those_after_it() {
-    let settings =
-        Settings::new().set("rate_limit", "9/1h").set("address_rate_limit", "1000/1h");
+    let settings = Settings::new().set("rate_limit", "9/1h").set("address_rate_limit", "1000/1h");
     let server = Server::with(settings).await;
     let (open, other) = (server.topic("open").await, server.topic("other").await);
     let closed = server.topic("closed").await;
@@ -130,9 +129,12 @@ async fn each_check_answers_before_those_after_it() {
     bob.join(open, 3).await.expect(202);
     let matched = cem.join(open, 3).await.expect(200);
     let conflict = ann.join(open, 3).await.refused(409, "already_matched");
-    assert_eq!(conflict["state"], json!({ "status": "matched", "room_id": matched["room_id"],
+    assert_eq!(
+        conflict["state"],
+        json!({ "status": "matched", "room_id": matched["room_id"],
         "topic_id": open, "room_type": 3, "requested_room_type": 3,
-        "matched_at": matched["matched_at"] }));
+        "matched_at": matched["matched_at"] })
+    );
     ann.join(other, 2).await.refused(409, "already_matched");
     ann.join(unknown, 2).await.refused(400, "unknown_topic");
 

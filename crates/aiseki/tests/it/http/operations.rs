@@ -54,11 +54,18 @@ async fn metrics_count_what_happened() {
         ("aiseki_waiting_people{room_type=\"3\"}", 1.0),
         ("aiseki_store_available", 1.0),
         ("aiseki_push_subscriptions", 0.0),
-        ("aiseki_http_requests_total{method=\"DELETE\",route=\"/api/matching\",status=\"204\"}", 1.0),
+        (
+            "aiseki_http_requests_total{method=\"DELETE\",route=\"/api/matching\",status=\"204\"}",
+            1.0,
+        ),
         ("aiseki_http_requests_total{method=\"GET\",route=\"unknown\",status=\"404\"}", 1.0),
         ("aiseki_http_requests_total{method=\"other\",route=\"/api/topics\",status=\"405\"}", 1.0),
     ] {
-        assert!((metrics.value(series) - value).abs() < 0.001, "{series}: {}", metrics.value(series));
+        assert!(
+            (metrics.value(series) - value).abs() < 0.001,
+            "{series}: {}",
+            metrics.value(series)
+        );
     }
     let oldest = metrics.value("aiseki_oldest_wait_seconds{room_type=\"3\"}");
     assert!(oldest > 0.0 && oldest < 60.0, "{oldest}");
@@ -93,9 +100,9 @@ async fn the_description_names_every_refusal_that_a_call_makes() {
             let responses = call["responses"].as_object().unwrap();
             let name = format!("{method} {path}");
             assert!(!call["summary"].as_str().unwrap_or_default().is_empty(), "{name}");
-            let secured = call["security"].as_array().is_some_and(|all| all.iter().all(|one| {
-                one.as_object().is_some_and(|schemes| !schemes.is_empty())
-            }));
+            let secured = call["security"].as_array().is_some_and(|all| {
+                all.iter().all(|one| one.as_object().is_some_and(|schemes| !schemes.is_empty()))
+            });
             assert!(!secured || responses.contains_key("401"), "{name}");
             if call.get("requestBody").is_some() {
                 for status in ["400", "408", "413", "415"] {

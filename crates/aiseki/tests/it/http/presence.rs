@@ -148,15 +148,16 @@ async fn polling_keeps_somebody_and_silence_does_not() {
 
 #[tokio::test]
 async fn fallback_comes_in_time_for_people_who_only_hold_a_connection() {
-    let settings =
-        Settings::new().set("fallback_after", "400ms").set("presence_timeout", "300ms");
+    let settings = Settings::new().set("fallback_after", "400ms").set("presence_timeout", "300ms");
     let server = Server::with(settings).await;
     let topic = server.topic("t").await;
     let (ann, bob) = (server.person().await, server.person().await);
     let mut stream = ann.client.stream("/api/matching/events").await;
     let mut socket = bob.client.socket("/ws/matching").await.ok().unwrap();
-    assert_eq!((stream.state().await, socket.state().await["status"].clone()),
-        (json!({ "status": "idle" }), json!("idle")));
+    assert_eq!(
+        (stream.state().await, socket.state().await["status"].clone()),
+        (json!({ "status": "idle" }), json!("idle"))
+    );
     ann.join(topic, 3).await.expect(202);
     bob.join(topic, 3).await.expect(202);
     assert_eq!(stream.state().await["status"], "waiting");

@@ -17,13 +17,14 @@ async fn a_room_is_seen_by_its_members_and_by_operators_alone() {
             { "seat": 3, "state": "here" }]);
         assert_eq!(view["seats"], seats);
     }
-    let of_operator =
-        server.admin().get(&format!("/api/rooms/{room}")).await.expect(200);
+    let of_operator = server.admin().get(&format!("/api/rooms/{room}")).await.expect(200);
     assert_eq!((&of_operator["me"], &of_operator["room_type"]), (&json!(null), &json!(3)));
     server.person().await.room(&room).await.refused(404, "not_found");
     // A room id is an id in either case, and nothing else is one.
     people[0].room(&room.to_uppercase()).await.expect(200);
-    for other in ["nonsense", "0197f3a1-5b2c-7d4e-8f90-a1b2c3d4e5f6", "%00", "%FF", "..%2F", "a%20b"] {
+    for other in
+        ["nonsense", "0197f3a1-5b2c-7d4e-8f90-a1b2c3d4e5f6", "%00", "%FF", "..%2F", "a%20b"]
+    {
         people[0].room(other).await.refused(404, "not_found");
         people[0].leave(other).await.refused(404, "not_found");
         server.admin().get(&format!("/api/rooms/{other}")).await.refused(404, "not_found");

@@ -116,8 +116,7 @@ async fn without_a_valid_token_every_call_of_a_person_is_refused() {
 
 #[tokio::test]
 async fn new_sessions_of_an_address_are_limited_and_renewals_are_not() {
-    let settings =
-        Settings::new().set("rate_limit", "30/1m").set("address_rate_limit", "3/1h");
+    let settings = Settings::new().set("rate_limit", "30/1m").set("address_rate_limit", "3/1h");
     let server = Server::with(settings).await;
     let ann = server.person().await;
     let _ = (server.person().await, server.person().await);

@@ -40,8 +40,11 @@ async fn a_topic_that_is_switched_off_loses_its_people_and_takes_no_others() {
     let listed = server.client.get("/api/topics").await.expect(200);
     assert_eq!(listed["topics"].as_array().unwrap().len(), 1);
     let all = admin.get("/admin/topics").await.expect(200);
-    assert_eq!(all["topics"][0], json!({ "id": topic, "title": "t", "active": false,
-        "waiting": { "2": 0, "3": 0 } }));
+    assert_eq!(
+        all["topics"][0],
+        json!({ "id": topic, "title": "t", "active": false,
+        "waiting": { "2": 0, "3": 0 } })
+    );
 
     let on = json!({ "title": "t again", "active": true });
     assert_eq!(admin.put(&path, &on).await.expect(200)["title"], "t again");

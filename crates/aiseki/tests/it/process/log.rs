@@ -47,7 +47,10 @@ async fn no_token_is_in_the_log_or_in_an_answer_that_did_not_make_it() {
     }
 }
 
-async fn everything(person: &Person, client: &crate::harness::Client) -> Vec<crate::harness::Answer> {
+async fn everything(
+    person: &Person,
+    client: &crate::harness::Client,
+) -> Vec<crate::harness::Answer> {
     let person = Person { client: client.clone(), token: person.token.clone() };
     vec![
         person.join(1, 2).await,

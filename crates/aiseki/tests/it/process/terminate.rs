@@ -20,7 +20,10 @@ async fn it_ends_in_time_and_well_under_open_connections() {
         }
         let mut stream = ann.client.stream("/api/matching/events").await;
         let mut socket = ann.client.socket("/ws/matching").await.ok().unwrap();
-        assert_eq!((stream.state().await, socket.state().await), (waiting.clone(), waiting.clone()));
+        assert_eq!(
+            (stream.state().await, socket.state().await),
+            (waiting.clone(), waiting.clone())
+        );
         eventually("everything is open", async || {
             let open = Metrics::of(&program.client).await.value("aiseki_push_subscriptions");
             (open > 6.5).then_some(())

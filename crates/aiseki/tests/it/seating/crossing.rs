@@ -37,8 +37,14 @@ async fn case_2_a_join_against_a_cancel_seats_both_or_neither() {
         let (early, late) = (n * 7 % 31, n * 11 % 31);
         let after = |tenths| tokio::time::sleep(Duration::from_micros(tenths * 100));
         let (joined, cancelled) = tokio::join!(
-            async { after(early).await; bob.join(topic, 2).await },
-            async { after(late).await; ann.cancel().await },
+            async {
+                after(early).await;
+                bob.join(topic, 2).await
+            },
+            async {
+                after(late).await;
+                ann.cancel().await
+            },
         );
         match (joined.status, cancelled.status) {
             (202, 204) => {
