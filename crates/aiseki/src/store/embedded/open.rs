@@ -38,7 +38,8 @@ pub struct Settings {
     pub rate_limits: Option<RateLimits>,
 }
 
-/// Why the store cannot be opened. Its `Display` is one line that tells an operator what to do.
+/// Why the store cannot be opened. Its `Display` is one line that tells an operator what to do, and
+/// has the cause in it: a chain of causes would say it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
@@ -50,12 +51,12 @@ pub enum OpenError {
         by: String,
     },
     /// The directory or a file in it cannot be made, read or written.
-    #[error("{} cannot be used as data directory: {source}", .path.display())]
+    #[error("{} cannot be used as data directory: {cause}", .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Not a file of this program.
     #[error("{} is not a store of aiseki; choose another --data-dir", .path.display())]
@@ -78,32 +79,32 @@ pub enum OpenError {
     },
     /// What is in the file makes no sense.
     #[error(
-        "{} is damaged ({source}); put a backup in its place, or move it away to start anew",
+        "{} is damaged ({cause}); put a backup in its place, or move it away to start anew",
         .path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
-        source: rusqlite::Error,
+        /// How that was found.
+        cause: String,
     },
     /// Something else that SQLite met: a full disk, a directory that cannot be written.
-    #[error("{} cannot be opened: {source}", .path.display())]
+    #[error("{} cannot be opened: {cause}", .path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        cause: rusqlite::Error,
     },
 }
 
 impl OpenError {
-    pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+    pub(super) fn sqlite(path: &Path, cause: rusqlite::Error) -> Self {
         let path = path.to_owned();
-        if schema::is_damage(&source) {
-            Self::Damaged { path, source }
+        if schema::is_damage(&cause) {
+            Self::Damaged { path, cause: cause.to_string() }
         } else {
-            Self::Sqlite { path, source }
+            Self::Sqlite { path, cause }
         }
     }
 }
@@ -120,7 +121,7 @@ impl EmbeddedStore {
         listener: impl Fn(&Committed<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
         let directory = &settings.data_dir;
-        let refused = |source| OpenError::Directory { path: directory.clone(), source };
+        let refused = |cause| OpenError::Directory { path: directory.clone(), cause };
         // The directory holds a secret (the session keys), so it is nobody else's to read.
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -194,7 +195,7 @@ fn store_first_changes(connection: &mut Connection, engine: &mut Engine) -> rusq
 
 /// Takes the kernel's lock, which ends with its owner however that ends.
 fn lock(directory: &Path) -> Result<File, OpenError> {
-    let refused = |source| OpenError::Directory { path: directory.to_owned(), source };
+    let refused = |cause| OpenError::Directory { path: directory.to_owned(), cause };
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)

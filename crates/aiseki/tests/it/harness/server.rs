@@ -75,6 +75,22 @@ impl Server {
         .await;
     }
 
+    /// How many wait for the topic now, asked without a sign of life of anybody.
+    pub(crate) async fn waiting(&self, topic: i64) -> u64 {
+        let queues = self.admin().get("/admin/queues").await.expect(200);
+        let queues = queues["queues"].as_array().expect("a list").iter();
+        let of_topic = queues.filter(|queue| queue["topic_id"] == topic);
+        of_topic.map(|queue| queue["waiting"].as_u64().expect("a number")).sum()
+    }
+
+    /// Waits until nobody waits for the topic any more.
+    pub(crate) async fn emptied(&self, topic: i64) {
+        eventually("nobody waits any more", async || {
+            (self.waiting(topic).await == 0).then_some(())
+        })
+        .await;
+    }
+
     pub(crate) fn data(&self) -> std::path::PathBuf {
         self.directory.data()
     }

@@ -15,19 +15,9 @@ async fn several_presence_times(server: &Server) {
     for _ in 0..3 {
         let (absent, topic) = (server.person().await, server.topic("elsewhere").await);
         absent.join(topic, 2).await.expect(202);
-        gone(server, topic).await;
+        server.emptied(topic).await;
         assert_eq!(absent.state().await, json!({ "status": "idle", "reason": "absent" }));
     }
-}
-
-/// Waits until nobody is waiting for the topic, without asking for anybody's state.
-async fn gone(server: &Server, topic: i64) {
-    eventually("nobody waits any more", async || {
-        let topics = server.client.get("/api/topics").await.expect(200);
-        let topic = topics["topics"].as_array()?.iter().find(|t| t["id"] == topic)?.clone();
-        (topic["waiting"]["2"] == 0 && topic["waiting"]["3"] == 0).then_some(())
-    })
-    .await;
 }
 
 async fn waits(person: &Person) -> bool {
@@ -37,7 +27,6 @@ async fn waits(person: &Person) -> bool {
 #[tokio::test]
 async fn who_is_only_there_through_an_open_connection_stays() {
     let server = server().await;
-    let topic = server.topic("t").await;
     let (ann, bob, cem) = (server.person().await, server.person().await, server.person().await);
     for person in [&ann, &bob, &cem] {
         person.join(server.topic("own").await, 2).await.expect(202);
@@ -51,13 +40,12 @@ async fn who_is_only_there_through_an_open_connection_stays() {
     let first = (stream.state().await, socket.state().await);
     several_presence_times(&server).await;
     assert!(!polling.is_finished(), "the long poll is still held");
-    let dora = server.person().await;
     for (person, since) in [(&bob, &first.0), (&cem, &first.1)] {
         let state = person.state().await;
         assert_eq!(state["waiting_since"], since["waiting_since"]);
     }
     assert!(waits(&ann).await);
-    drop((polling, stream, socket, dora, topic));
+    drop((polling, stream, socket));
 }
 
 #[tokio::test]
@@ -85,7 +73,7 @@ async fn who_closes_the_last_connection_is_dropped_after_the_grace() {
                 }
             }
         }
-        gone(&server, topic).await;
+        server.emptied(topic).await;
         let state = ann.state().await;
         assert_eq!(state, json!({ "status": "idle", "reason": "absent" }), "{kind}");
     }
@@ -111,7 +99,7 @@ async fn closing_one_of_two_connections_or_coming_back_in_time_drops_nobody() {
     let elsewhere = server.topic("u").await;
     cem.join(elsewhere, 2).await.expect(202);
     drop(cem.client.stream("/api/matching/events").await);
-    gone(&server, elsewhere).await;
+    server.emptied(elsewhere).await;
     assert!(waits(&ann).await && waits(&bob).await);
 }
 
@@ -126,7 +114,7 @@ async fn the_end_of_a_long_poll_that_was_answered_is_no_farewell() {
     assert_eq!(ann.long_poll(1).await.expect(200)["status"], "waiting");
     bob.join(elsewhere, 2).await.expect(202);
     drop(bob.client.stream("/api/matching/events").await);
-    gone(&server, elsewhere).await;
+    server.emptied(elsewhere).await;
     assert!(waits(&ann).await);
 }
 
@@ -139,8 +127,7 @@ async fn polling_keeps_somebody_and_silence_does_not() {
     bob.join(elsewhere, 2).await.expect(202);
     eventually("the silent one is dropped", async || {
         assert!(waits(&ann).await);
-        let topics = server.client.get("/api/topics").await.expect(200);
-        (topics["topics"][1]["waiting"]["2"] == 0).then_some(())
+        (server.waiting(elsewhere).await == 0).then_some(())
     })
     .await;
     assert_eq!(bob.state().await, json!({ "status": "idle", "reason": "absent" }));

@@ -5,7 +5,6 @@ use crate::harness::{Frame, Server, within};
 #[tokio::test]
 async fn open_long_polls_streams_and_sockets_end_cleanly() {
     let server = Server::start().await;
-    let topic = server.topic("t").await;
     let (ann, bob, cem) = (server.person().await, server.person().await, server.person().await);
     let mut polls = Vec::new();
     for person in [&ann, &bob, &cem] {
@@ -28,7 +27,6 @@ async fn open_long_polls_streams_and_sockets_end_cleanly() {
     };
     within(Duration::from_secs(5), "clients are told", ends).await;
     within(Duration::from_secs(10), "the server ends", server.ended()).await;
-    drop(topic);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::harness::{Server, eventually};
 
 #[tokio::test]
 async fn active_topics_are_listed_with_those_who_wait() {
@@ -10,12 +10,15 @@ async fn active_topics_are_listed_with_those_who_wait() {
     server.person().await.join(second, 3).await.expect(202);
     server.person().await.join(second, 3).await.expect(202);
     server.person().await.join(second, 2).await.expect(202);
-    let topics = server.client.get("/api/topics").await.expect(200);
     let expected = json!({ "topics": [
         { "id": first, "title": "one", "waiting": { "2": 0, "3": 0 } },
         { "id": second, "title": "two", "waiting": { "2": 1, "3": 2 } },
     ] });
-    assert_eq!(topics, expected);
+    // A count is used again for a moment, so that asking for it costs little.
+    eventually("the count is that of now", async || {
+        (server.client.get("/api/topics").await.expect(200) == expected).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -24,16 +27,16 @@ async fn a_topic_that_is_switched_off_loses_its_people_and_takes_no_others() {
     let (topic, other) = (server.topic("t").await, server.topic("u").await);
     let admin = server.admin();
     let (ann, bob, cem) = (server.person().await, server.person().await, server.person().await);
+    let (seated, room) = server.seated(topic, 3).await;
     ann.join(topic, 2).await.expect(202);
     bob.join(topic, 3).await.expect(202);
     cem.join(other, 2).await.expect(202);
-    let (seated, room) = server.seated(topic, 3).await.clone();
     let path = format!("/admin/topics/{topic}");
     let off = admin.put(&path, &json!({ "active": false })).await.expect(200);
     assert_eq!(off, json!({ "id": topic, "title": "t", "active": false }));
     assert_eq!(ann.state().await, json!({ "status": "idle", "reason": "topic_closed" }));
     assert_eq!(cem.state().await["status"], "waiting");
-    assert!(bob.state().await["status"] != "waiting");
+    assert_eq!(bob.state().await, json!({ "status": "idle", "reason": "topic_closed" }));
     // Who has a seat keeps it.
     assert_eq!(seated[2].state().await["room_id"], room);
     ann.join(topic, 2).await.refused(400, "inactive_topic");

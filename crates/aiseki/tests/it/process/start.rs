@@ -10,9 +10,17 @@ use crate::harness::{Directory, Program, Settings};
 async fn refusal(settings: &Settings) -> String {
     let ended = Program::refused(settings).await;
     assert_eq!(ended.code, Some(1), "{:?}", ended.lines);
-    let lines: Vec<_> = ended.lines.iter().filter(|line| !line.contains(" INFO ")).collect();
-    let [line] = &lines[..] else { panic!("one line is enough: {lines:?}") };
-    line.strip_prefix("aiseki: ").expect("the program's name first").to_owned()
+    // What was logged until then has a time in front of it.
+    let lines: Vec<_> = ended.lines.iter().filter(|line| !line.starts_with("20")).collect();
+    let [line] = &lines[..] else { panic!("one line is enough: {:?}", ended.lines) };
+    let line = line.strip_prefix("aiseki: ").expect("the program's name first");
+    let mut clauses: Vec<_> = line.split([':', ';', '(', ')']).map(str::trim).collect();
+    clauses.sort_unstable();
+    clauses.retain(|clause| !clause.is_empty());
+    let all = clauses.len();
+    clauses.dedup();
+    assert_eq!(clauses.len(), all, "it repeats itself: {line}");
+    line.to_owned()
 }
 
 /// Everything in a directory but the lock, with its bytes.

@@ -9,11 +9,7 @@ async fn case_3_somebody_who_is_never_heard_of_again_is_in_nobodys_way() {
     let ann = server.person().await;
     ann.join(topic, 2).await.expect(202);
     server.person().await.join(witness, 2).await.expect(202);
-    eventually("the absent are swept", async || {
-        let topics = server.client.get("/api/topics").await.expect(200);
-        (topics["topics"][1]["waiting"]["2"] == 0).then_some(())
-    })
-    .await;
+    server.emptied(witness).await;
     let (bob, cem) = (server.person().await, server.person().await);
     bob.join(topic, 2).await.expect(202);
     let matched = cem.join(topic, 2).await.expect(200);
