@@ -17,7 +17,7 @@ pub const SWEEP_LIMIT: usize = 1000;
 /// Topics settled in one [`Lobby::tick`], at most.
 pub const TOPICS_PER_TICK: usize = 256;
 /// People ahead are counted up to this number, so that a poll costs the same in any queue.
-pub const AHEAD_LIMIT: usize = 1000;
+pub const AHEAD_LIMIT: usize = 100;
 /// For how long the lobby remembers why somebody is idle: ten minutes.
 pub const REASON_KEPT: Millis = 600_000;
 /// After this many refusals of rooms with the same person, that person's wait has failed.
@@ -212,7 +212,10 @@ impl<C: Companions> Lobby<C> {
         for person in &reservation.people {
             self.put_back(person.session, room, Undone::Lapsed, now, changes);
         }
-        let sits = |session: &SessionId| matches!(self.people.get(session), Some(Person::Seated(seat)) if seat.room == room);
+        let sits = |session: &SessionId| match self.people.get(session) {
+            Some(Person::Seated(seat)) => seat.room == room,
+            _ => false,
+        };
         seated.iter().copied().filter(|session| !sits(session)).collect()
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aiseki_lobby::SessionId;
-use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -195,14 +194,28 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
                 let too_large = error.is::<http_body_util::LengthLimitError>();
                 Problem::new(if too_large { Code::BodyTooLarge } else { Code::InvalidBody })
             })?;
-        let body = body.to_bytes();
-        // The library would also take the members without their names, as an array.
-        if body.trim_ascii_start().first() == Some(&b'[') {
-            return Err(Problem::new(Code::InvalidBody).with_detail("expected a JSON object"));
+        parse_object(&body.to_bytes()).map(Self)
+    }
+}
+
+/// Reads a JSON object. The library would also take an array of the members in their order, which is
+/// nobody's interface.
+fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let refused = |detail: String| Problem::new(Code::InvalidBody).with_detail(detail);
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    let value = serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        if error.is_data() {
+            refused(format!(
+                "The body lacks a member, or one has another type (column {column} of line {line})."
+            ))
+        } else {
+            refused(format!("The body is not JSON (column {column} of line {line})."))
         }
-        serde_json::from_slice(&body)
-            .map(Self)
-            .map_err(|error| Problem::new(Code::InvalidBody).with_detail(error.to_string()))
+    })?;
+    match first {
+        Some(b'{') => Ok(value),
+        _ => Err(refused("The body is not a JSON object.".to_owned())),
     }
 }
 
@@ -226,8 +239,6 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Services>> for Queried<T> {
         services: &Arc<Services>,
     ) -> Result<Self, Problem> {
         let query = Query::from_request_parts(parts, services).await;
-        query.map(|Query(query)| Self(query)).map_err(|error: QueryRejection| {
-            Problem::new(Code::InvalidQuery).with_detail(error.body_text())
-        })
+        query.map(|Query(query)| Self(query)).map_err(|_| Problem::new(Code::InvalidQuery))
     }
 }

@@ -38,8 +38,7 @@ pub struct Settings {
     pub rate_limits: Option<RateLimits>,
 }
 
-/// Why the store cannot be opened. Its `Display` is one line that tells an operator what to do, and
-/// has the cause in it: a chain of causes would say it twice.
+/// Why the store cannot be opened. Its `Display` is one line that tells an operator what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
@@ -51,12 +50,12 @@ pub enum OpenError {
         by: String,
     },
     /// The directory or a file in it cannot be made, read or written.
-    #[error("{} cannot be used as data directory: {cause}", .path.display())]
+    #[error("{} cannot be used as data directory: {reason}", .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
         /// What the system said.
-        cause: std::io::Error,
+        reason: std::io::Error,
     },
     /// Not a file of this program.
     #[error("{} is not a store of aiseki; choose another --data-dir", .path.display())]
@@ -79,32 +78,32 @@ pub enum OpenError {
     },
     /// What is in the file makes no sense.
     #[error(
-        "{} is damaged ({cause}); put a backup in its place, or move it away to start anew",
+        "{} is damaged ({reason}); put a backup in its place, or move it away to start anew",
         .path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// How that was found.
-        cause: String,
+        reason: String,
     },
     /// Something else that SQLite met: a full disk, a directory that cannot be written.
-    #[error("{} cannot be opened: {cause}", .path.display())]
+    #[error("{} cannot be opened: {reason}", .path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
         /// What SQLite said.
-        cause: rusqlite::Error,
+        reason: rusqlite::Error,
     },
 }
 
 impl OpenError {
-    pub(super) fn sqlite(path: &Path, cause: rusqlite::Error) -> Self {
+    pub(super) fn sqlite(path: &Path, reason: rusqlite::Error) -> Self {
         let path = path.to_owned();
-        if schema::is_damage(&cause) {
-            Self::Damaged { path, cause: cause.to_string() }
+        if schema::is_damage(&reason) {
+            Self::Damaged { path, reason: reason.to_string() }
         } else {
-            Self::Sqlite { path, cause }
+            Self::Sqlite { path, reason }
         }
     }
 }
@@ -121,7 +120,7 @@ impl EmbeddedStore {
         listener: impl Fn(&Committed<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
         let directory = &settings.data_dir;
-        let refused = |cause| OpenError::Directory { path: directory.clone(), cause };
+        let refused = |reason| OpenError::Directory { path: directory.clone(), reason };
         // The directory holds a secret (the session keys), so it is nobody else's to read.
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -195,7 +194,7 @@ fn store_first_changes(connection: &mut Connection, engine: &mut Engine) -> rusq
 
 /// Takes the kernel's lock, which ends with its owner however that ends.
 fn lock(directory: &Path) -> Result<File, OpenError> {
-    let refused = |cause| OpenError::Directory { path: directory.to_owned(), cause };
+    let refused = |reason| OpenError::Directory { path: directory.to_owned(), reason };
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -220,7 +219,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
             };
             Err(OpenError::InUse { path: directory.to_owned(), by })
         }
-        Err(std::fs::TryLockError::Error(source)) => Err(refused(source)),
+        Err(std::fs::TryLockError::Error(reason)) => Err(refused(reason)),
     }
 }
 

@@ -89,7 +89,7 @@ fn check_length(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     if length(&checkpoint::log_of(path)) == 0 && length(path) % page != 0 {
         return Err(OpenError::Damaged {
             path: path.to_owned(),
-            cause: "its end is missing".into(),
+            reason: "its end is missing".into(),
         });
     }
     Ok(())

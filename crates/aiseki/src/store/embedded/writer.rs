@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use aiseki_lobby::{Change, Millis};
+use aiseki_lobby::{Change, Lobby, Millis};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::engine::Engine;
@@ -143,7 +143,7 @@ impl Writer {
     fn tick(&mut self) {
         let Some(engine) = &mut self.engine else { return };
         if engine.lobby.next_due().is_some_and(|due| due <= engine.clock.now()) {
-            engine.step(|lobby, now, changes| lobby.tick(now, changes));
+            engine.step(Lobby::tick);
         }
     }
 
