@@ -1,5 +1,7 @@
 //! Bans, for operators.
 
+use std::net::IpAddr;
+
 use aiseki_lobby::{Millis, SessionId};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,6 +15,9 @@ use crate::http::error::{Code, Problem, to_the_end};
 use crate::http::extract::{Json, Named, Operator};
 use crate::http::state::timestamp;
 use crate::http::{Services, Shared};
+
+/// Bits of an IPv6 address before the IPv4 address that it maps.
+const MAPPED_PREFIX: u8 = 96;
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct BanList {
@@ -164,14 +169,21 @@ fn parse_session(text: &str, services: &Services) -> Option<SessionId> {
     Some(SessionId(bits.to_be_bytes()))
 }
 
-/// A block of addresses, or one address as a block of its own. An IPv4 address in IPv6 clothes is
-/// kept as what it is, since clients are known by that.
+/// A block of addresses, or one address as a block of its own. IPv4 in IPv6 clothes is kept as what
+/// it is, since clients are known by that: as it was written it would cover nobody.
 fn parse_network(text: &str) -> Option<IpNet> {
-    let network = match text.parse::<std::net::IpAddr>() {
-        Ok(address) => IpNet::from(address.to_canonical()),
+    let network = match text.parse::<IpAddr>() {
+        Ok(address) => IpNet::from(address),
         Err(_) => text.parse::<IpNet>().ok()?,
     };
-    Some(network.trunc())
+    let mapped_prefix = network.prefix_len().checked_sub(MAPPED_PREFIX);
+    let canonical = match (network.addr().to_canonical(), mapped_prefix) {
+        (IpAddr::V4(address), Some(prefix)) if network.addr().is_ipv6() => {
+            IpNet::new(address.into(), prefix).ok()?
+        }
+        _ => network,
+    };
+    Some(canonical.trunc())
 }
 
 /// One address without its `/32` or `/128`.

@@ -84,8 +84,8 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
-        reason: rusqlite::Error,
+        /// How that was found.
+        reason: String,
     },
     /// Something else that SQLite met: a full disk, a directory that cannot be written.
     #[error("{} cannot be opened: {reason}", .path.display())]
@@ -101,7 +101,7 @@ impl OpenError {
     pub(super) fn sqlite(path: &Path, reason: rusqlite::Error) -> Self {
         let path = path.to_owned();
         if schema::is_damage(&reason) {
-            Self::Damaged { path, reason }
+            Self::Damaged { path, reason: reason.to_string() }
         } else {
             Self::Sqlite { path, reason }
         }
