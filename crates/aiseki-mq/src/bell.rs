@@ -12,15 +12,15 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use redis::{RedisResult, Value};
+use redis::{Cmd, RedisResult, Value};
 use tokio::sync::Mutex;
 
 use crate::server::{Connection, Server, late};
 
 /// How much later than asked for an answer may come before the link counts as dead.
-pub(crate) const SLACK: Duration = Duration::from_secs(3);
+const SLACK: Duration = Duration::from_secs(3);
 /// Zero would block for ever.
-const SHORTEST: Duration = Duration::from_millis(1);
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Blocks on the wake keys of all shards at once.
 pub(crate) struct Bell {
@@ -36,9 +36,35 @@ struct Waiting {
 }
 
 struct Part {
-    server: Server,
+    blocker: Blocker,
     keys: Vec<String>,
+}
+
+/// A connection of its own for one blocking command at a time.
+pub(crate) struct Blocker {
+    server: Server,
     connection: Mutex<Option<Connection>>,
+}
+
+impl Blocker {
+    pub(crate) fn new(server: &Server) -> Self {
+        Self { server: server.clone(), connection: Mutex::new(None) }
+    }
+
+    /// Runs a command that the server answers within `at_most`. A future that is dropped, and an
+    /// answer that does not come, give the connection up.
+    pub(crate) async fn run(&self, command: &Cmd, at_most: Duration) -> RedisResult<Value> {
+        let mut place = self.connection.lock().await;
+        let mut connection = match place.take() {
+            Some(connection) => connection,
+            None => self.server.connect().await?,
+        };
+        let answer = tokio::time::timeout(at_most + SLACK, connection.send(command)).await;
+        let answer = answer.map_err(|_| late("a blocking command"))??;
+        // Only a connection whose command was answered is used again.
+        *place = Some(connection);
+        Ok(answer)
+    }
 }
 
 impl Bell {
@@ -48,7 +74,7 @@ impl Bell {
         } else {
             vec![keys]
         };
-        let part = |keys| Part { server: server.clone(), keys, connection: Mutex::new(None) };
+        let part = |keys| Part { blocker: Blocker::new(server), keys };
         let parts = groups.into_iter().map(|keys| Arc::new(part(keys))).collect();
         Self { parts, waiting: Mutex::default() }
     }
@@ -80,17 +106,8 @@ impl Bell {
 
 impl Part {
     async fn block(&self, at_most: Duration) -> RedisResult<bool> {
-        let mut place = self.connection.lock().await;
-        let mut connection = match place.take() {
-            Some(connection) => connection,
-            None => self.server.connect().await?,
-        };
         let mut command = redis::cmd("BLPOP");
         command.arg(&self.keys).arg(at_most.as_secs_f64());
-        let answer = tokio::time::timeout(at_most + SLACK, connection.send(&command)).await;
-        let answer = answer.map_err(|_| late("a blocking command"))??;
-        // Only a connection whose command was answered is used again.
-        *place = Some(connection);
-        Ok(answer != Value::Nil)
+        Ok(self.blocker.run(&command, at_most).await? != Value::Nil)
     }
 }

@@ -87,6 +87,44 @@ pub(crate) fn last_claim(prefix: &str, worker: &str) -> String {
     format!("{prefix}:claim:{worker}")
 }
 
+/// The keys of a `plain` queue: its list is its name, as it is, so that any client can fill it. The
+/// others begin with the same hash tag.
+#[derive(Debug, Clone)]
+pub(crate) struct PlainKeys {
+    pub(crate) list: String,
+    pub(crate) workers: String,
+    pub(crate) counts: String,
+    pub(crate) dead: String,
+    pub(crate) reasons: String,
+    pub(crate) state: String,
+    base: String,
+}
+
+impl PlainKeys {
+    pub(crate) fn new(name: &str) -> Self {
+        let base = if has_tag(name) { name.to_owned() } else { format!("{{{name}}}") };
+        let key = |part: &str| format!("{base}:{part}");
+        Self {
+            list: name.to_owned(),
+            workers: key("workers"),
+            counts: key("counts"),
+            dead: key("dead"),
+            reasons: key("reasons"),
+            state: key("state"),
+            base,
+        }
+    }
+
+    pub(crate) fn processing(&self, worker: &str) -> String {
+        format!("{}:processing:{worker}", self.base)
+    }
+}
+
+/// The keys of a `streams` queue: stream, dead letters, state.
+pub(crate) fn streams_keys(name: &QueueName) -> [String; 3] {
+    ["stream", "stream-dead", "stream-state"].map(|part| format!("{}:{part}", name.prefixes()[0]))
+}
+
 /// The shard of a message: by its unique key when it has one, else by its id. FNV-1a, because it
 /// must never change.
 pub(crate) fn shard_of(routing: &str, shards: usize) -> usize {

@@ -63,7 +63,21 @@ impl Link {
         self.repeat(call, Some(script)).await
     }
 
-    /// Runs a command the same way.
+    /// Runs a script's call once, for what may not be done twice.
+    pub(crate) async fn run_once(&self, script: &Script, call: &Cmd) -> Result<Value> {
+        Ok(self.attempt(call, Some(script)).await?)
+    }
+
+    async fn attempt(&self, call: &Cmd, script: Option<&Script>) -> RedisResult<Value> {
+        match (self.once(call).await, script) {
+            (Err(error), Some(script)) if is_unknown_script(&error) => {
+                self.once(&script.in_full(call)).await
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Runs a command the same way as [`Link::run`].
     pub(crate) async fn query(&self, command: &Cmd) -> Result<Value> {
         self.repeat(command, None).await
     }
@@ -72,13 +86,7 @@ impl Link {
         let end = tokio::time::Instant::now() + self.server.timeouts().operation;
         let mut failures = 0;
         loop {
-            let mut answer = self.once(command).await;
-            if let (Err(error), Some(script)) = (&answer, script)
-                && is_unknown_script(error)
-            {
-                answer = self.once(&script.in_full(command)).await;
-            }
-            let error = match answer {
+            let error = match self.attempt(command, script).await {
                 Err(error) if is_passing(&error) => error,
                 done => return Ok(done?),
             };

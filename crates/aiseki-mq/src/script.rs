@@ -10,8 +10,25 @@ macro_rules! parts {
     };
 }
 
-const PARTS: &[(&str, &str)] =
-    parts!["keys", "now", "ring", "publish", "meta", "unique", "bury", "memo", "due", "ack"];
+const PARTS: &[(&str, &str)] = parts![
+    "keys",
+    "now",
+    "ring",
+    "publish",
+    "meta",
+    "unique",
+    "bury",
+    "memo",
+    "due",
+    "ack",
+    "poison",
+    "group",
+    "fields",
+    "owned",
+    "remove",
+    "again",
+    "bury_entry"
+];
 
 /// Builds a script from its source: each line `--@include NAME` is replaced by that part of this
 /// crate's Lua.
@@ -111,4 +128,20 @@ scripts! {
     REPLAY = "replay",
     DROP = "drop",
     LOCATE = "locate",
+    PLAIN_EXCHANGE = "plain/exchange",
+    PLAIN_REAP = "plain/reap",
+    PLAIN_NACK = "plain/nack",
+    PLAIN_RENEW = "plain/renew",
+    PLAIN_DRAIN = "plain/drain",
+    PLAIN_STATS = "plain/stats",
+    PLAIN_DEAD = "plain/dead",
+    PLAIN_LETTERS = "plain/letters",
+    STREAMS_PUBLISH = "streams/publish",
+    STREAMS_EXCHANGE = "streams/exchange",
+    STREAMS_NACK = "streams/nack",
+    STREAMS_RENEW = "streams/renew",
+    STREAMS_RECOVER = "streams/recover",
+    STREAMS_DRAIN = "streams/drain",
+    STREAMS_STATS = "streams/stats",
+    STREAMS_LETTERS = "streams/letters",
 }

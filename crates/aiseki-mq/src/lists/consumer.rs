@@ -71,11 +71,14 @@ impl ListsConsumer {
         let mut total = Exchange::default();
         let kept = claims.kept.len().min(max);
         total.deliveries.extend(claims.kept.drain(..kept));
+        let mut unsettled = acks.len();
         for turn in 0..shards {
             let shard = (claims.first + turn) % shards;
             let mine: Vec<usize> =
                 (0..acks.len()).filter(|index| acks[*index].shard == shard).collect();
-            let wanted = max - total.deliveries.len();
+            // What another shard still has to take off this worker's hands counts as in them.
+            unsettled -= mine.len();
+            let wanted = max.saturating_sub(total.deliveries.len() + unsettled);
             if mine.is_empty() && wanted == 0 && max > 0 {
                 continue;
             }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_mq::{Lists, ListsOptions, Message, Queue, QueueName, Server, Settled, Which};
+use aiseki_mq::{
+    Budgets, Lists, ListsOptions, Message, Plain, Queue, QueueName, Server, Settled, Streams, Which,
+};
 use aiseki_testkit::eventually;
 
 use crate::bed::{
@@ -42,6 +44,27 @@ impl Engine for ShardedEngine {
             ..ListsOptions::default()
         };
         Arc::new(Lists::new(server, QueueName::sharded(name, 3).expect("a name"), options))
+    }
+}
+
+fn budgets() -> Budgets {
+    Budgets { failures: BUDGET, crashes: BUDGET, ..Budgets::default() }
+}
+
+pub(crate) struct PlainEngine;
+
+impl Engine for PlainEngine {
+    fn open(server: &Server, name: &str) -> Arc<dyn Queue> {
+        Arc::new(Plain::new(server, name, budgets()).expect("a name"))
+    }
+}
+
+pub(crate) struct StreamsEngine;
+
+impl Engine for StreamsEngine {
+    fn open(server: &Server, name: &str) -> Arc<dyn Queue> {
+        let name = QueueName::new(name).expect("a name");
+        Arc::new(Streams::new(server, &name, budgets()))
     }
 }
 
@@ -293,4 +316,9 @@ macro_rules! conformance {
     };
 }
 
-conformance!(lists: ListsEngine, sharded: ShardedEngine);
+conformance!(
+    lists: ListsEngine,
+    sharded: ShardedEngine,
+    plain: PlainEngine,
+    streams: StreamsEngine,
+);

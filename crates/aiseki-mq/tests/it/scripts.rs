@@ -15,7 +15,7 @@ fn every_script_is_lua_without_stray_globals() {
     let scratch = Scratch::new("lua").expect("a folder");
     let mut files = Vec::new();
     for (name, text) in all_scripts() {
-        let path = scratch.path().join(format!("{name}.lua"));
+        let path = scratch.path().join(format!("{}.lua", name.replace('/', "-")));
         std::fs::write(&path, text).expect("a file");
         let luac = Command::new("luac5.1").arg("-p").arg(&path).output().expect("luac5.1");
         assert!(luac.status.success(), "{}", String::from_utf8_lossy(&luac.stderr));
@@ -40,7 +40,7 @@ fn every_script_begins_with_its_contract() {
             assert!(head.iter().any(|line| line.starts_with(word)), "{name}: {word}");
         }
         let allowed = head[0].contains("allow-oom") || head[0].contains("no-writes");
-        assert_eq!(allowed, name != "publish", "{name}: {}", head[0]);
+        assert_eq!(allowed, !name.ends_with("publish"), "{name}: {}", head[0]);
     }
 }
 
