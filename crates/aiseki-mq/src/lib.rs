@@ -4,6 +4,7 @@ mod answer;
 mod backoff;
 mod bell;
 mod budgets;
+pub mod doctor;
 mod error;
 mod hand;
 mod keys;

@@ -1,3 +1,9 @@
 //! The `aiseki` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+use aiseki::config::Environment;
+
+fn main() -> ExitCode {
+    aiseki::commands::main(std::env::args_os(), &Environment::of_process())
+}

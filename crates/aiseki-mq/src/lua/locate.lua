@@ -4,8 +4,8 @@
 --
 -- KEYS: the fourteen keys of the shard (parts/keys.lua).
 -- ARGV: the ids, at most 16.
--- Returns for each: ready, delayed, leased, dead, payload, out with a worker: six digits; then the
---       id that has its unique key, or ''.
+-- Returns for each seven digits: ready, delayed, leased, dead, payload, out with a worker,
+--       cancelled; then the id that has its unique key, or ''.
 --@include keys
 --@include meta
 local q = mq_keys(1)
@@ -16,12 +16,13 @@ end
 for i = 1, #ARGV do
   local id = ARGV[i]
   local key = redis.call('HGET', q.holds, id)
-  reply[#reply + 1] = digit(redis.call('LPOS', q.ready, id))
+  reply[#reply + 1] = digit(redis.call('LPOS', q.ready, id) ~= false)
     .. digit(redis.call('ZSCORE', q.delayed, id))
     .. digit(redis.call('ZSCORE', q.leased, id))
     .. digit(redis.call('ZSCORE', q.dead, id))
     .. digit(redis.call('HEXISTS', q.payload, id))
     .. digit(mq_meta(redis.call('HGET', q.meta, id)) ~= '0')
+    .. digit(redis.call('SISMEMBER', q.cancelled, id))
   reply[#reply + 1] = key and redis.call('HGET', q.unique, key) or ''
 end
 return reply

@@ -6,6 +6,8 @@ mod bed;
 mod conformance;
 /// Workers that are killed or frozen, as processes.
 mod crash;
+/// The doctor finds what is wrong, and nothing in what is right.
+mod doctor;
 /// A network that cuts, delays and loses answers, and a server that goes away or forgets.
 mod faults;
 /// What the `lists` engine has beyond the common core.

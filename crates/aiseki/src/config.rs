@@ -1,0 +1,234 @@
+//! What the operator decided.
+//!
+//! What was *asked* ([`Asked`]: texts from flags, the environment and a file, with where each stands)
+//! and what was *decided* ([`Config`]: typed values that go together) are two types. Each setting is
+//! one row of [`SETTINGS`]; its flag, its variable, its key in the file, its line in the help, in
+//! `aiseki config` and in the README all come from that row.
+
+mod asked;
+mod environment;
+mod file;
+mod flags;
+mod setting;
+mod settings;
+mod values;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use aiseki_lobby::{Millis, Policy};
+use ipnet::IpNet;
+
+pub use asked::{Asked, Given, Source};
+pub use environment::Environment;
+pub use flags::Flags;
+pub use setting::{Form, Group, Role, Setting};
+pub use settings::{SETTINGS, markdown_table};
+pub use values::{Durability, LogFilter, LogFormat, Secret};
+
+use crate::rate_limit::RateLimit;
+pub use crate::rate_limit::RateLimits;
+
+/// The variable that names the configuration file, as `--config` does.
+const CONFIG_VARIABLE: &str = "AISEKI_CONFIG";
+/// The variable that names the server for operator commands, as `--server` does.
+pub const SERVER_VARIABLE: &str = "AISEKI_SERVER";
+
+/// Everything the server needs to know to start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where the server listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where the embedded store keeps its files; relative to the working directory.
+    pub data_dir: PathBuf,
+    /// What survives a power cut.
+    pub durability: Durability,
+    /// The token of operators. None: the admin routes answer 404.
+    pub admin_token: Option<Secret>,
+    /// Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Other origins whose pages may call, as a browser writes them in `Origin`: lower case, no
+    /// default port.
+    pub allowed_origins: Vec<String>,
+    /// Where all routes stand: `/`, or such as `/talk`, without a slash at its end.
+    pub base_path: String,
+    /// The longest that a long poll is held open, in milliseconds.
+    pub max_wait: Millis,
+    /// The limits; none when they are off.
+    pub rate_limits: Option<RateLimits>,
+    /// Who is seated when.
+    pub policy: Policy,
+    /// Whether an empty store gets demonstration topics.
+    pub demo: bool,
+    /// How many connections are served at a time.
+    pub max_connections: usize,
+    /// What is logged.
+    pub log: LogFilter,
+    /// How it is logged.
+    pub log_format: LogFormat,
+    /// What the operator should know although it stops nothing: one line each, to be logged.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no configuration: one line that names the setting as the operator gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(String);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Collects what was asked and decides it.
+    pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+        Self::decide(&Asked::gather(flags, environment)?)
+    }
+
+    /// Turns texts into values, each by its row, and checks that they go together.
+    pub fn decide(asked: &Asked) -> Result<Self, ConfigError> {
+        let mut config = Self::unset();
+        config.warnings = asked.warnings().to_vec();
+        for setting in SETTINGS {
+            let given = asked.given(setting);
+            let text = given.map_or(setting.default, |given| given.text.as_str());
+            // An optional setting has an empty default, which is no value to be read.
+            if given.is_none() && text.is_empty() {
+                continue;
+            }
+            (setting.set)(&mut config, text).map_err(|reason| asked.refuse(setting, &reason))?;
+        }
+        config.check_fallback(asked);
+        Ok(config)
+    }
+
+    /// A fallback after the wait's end would never come. That is allowed, but hardly meant.
+    fn check_fallback(&mut self, asked: &Asked) {
+        let policy = &self.policy;
+        let falls_back = policy.room_types.iter().any(|room_type| room_type.fallback.is_some());
+        if !falls_back || policy.fallback_after < policy.wait_timeout {
+            return;
+        }
+        let (fallback, wait) = (asked.name_of("fallback_after"), asked.name_of("wait_timeout"));
+        let line = format!(
+            "{fallback} ({}) is not less than {wait} ({}), so that no wait would ever fall back",
+            crate::duration::Shown(policy.fallback_after),
+            crate::duration::Shown(policy.wait_timeout),
+        );
+        self.warnings.push(line);
+    }
+
+    /// What rows are applied to. Every row has been applied before anybody sees a value, so what
+    /// stands here is only shape; the defaults stand in the table.
+    fn unset() -> Self {
+        let limit = RateLimit { burst: 1, per: 1 };
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            data_dir: PathBuf::new(),
+            durability: Durability::Normal,
+            admin_token: None,
+            trusted_proxies: Vec::new(),
+            allowed_origins: Vec::new(),
+            base_path: "/".to_owned(),
+            max_wait: 0,
+            rate_limits: Some(RateLimits { session: limit, address: limit }),
+            policy: Policy::default(),
+            demo: false,
+            max_connections: 0,
+            log: LogFilter::default(),
+            log_format: LogFormat::Text,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Default for Config {
+    /// The configuration when nothing is asked.
+    fn default() -> Self {
+        Self::decide(&Asked::default()).expect("the defaults of the table are valid")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decide(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let environment = Environment::new(variables.iter().copied());
+        Config::load(&Flags::default(), &environment)
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_contract() {
+        let config = Config::default();
+        assert_eq!(config.policy, Policy::default());
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(config.data_dir, PathBuf::from("./aiseki-data"));
+        assert_eq!(config.durability, Durability::Normal);
+        assert_eq!((config.base_path.as_str(), config.max_wait), ("/", 55_000));
+        let limits = config.rate_limits.unwrap();
+        assert_eq!(limits.session, RateLimit { burst: 30, per: 60_000 });
+        assert_eq!(limits.address, RateLimit { burst: 600, per: 60_000 });
+        assert_eq!((config.demo, config.max_connections), (true, 20_000));
+        assert!(config.admin_token.is_none() && config.warnings.is_empty());
+    }
+
+    #[test]
+    fn turning_the_rate_limit_off_turns_off_both_limits_and_still_checks_the_other() {
+        let off = ("AISEKI_RATE_LIMIT", "off");
+        assert_eq!(decide(&[off]).unwrap().rate_limits, None);
+        assert_eq!(
+            decide(&[off, ("AISEKI_ADDRESS_RATE_LIMIT", "9/1s")]).unwrap().rate_limits,
+            None
+        );
+        let error = decide(&[off, ("AISEKI_ADDRESS_RATE_LIMIT", "9")]).unwrap_err().to_string();
+        assert!(error.starts_with("AISEKI_ADDRESS_RATE_LIMIT is \"9\": expected"), "{error}");
+    }
+
+    #[test]
+    fn a_fallback_after_the_end_of_the_wait_is_a_warning() {
+        let fallback = ("AISEKI_FALLBACK_AFTER", "5m");
+        assert_eq!(
+            decide(&[fallback]).unwrap().warnings,
+            ["AISEKI_FALLBACK_AFTER (5m) is not less than the default of wait_timeout (5m), \
+              so that no wait would ever fall back"]
+        );
+        let without = decide(&[fallback, ("AISEKI_ROOM_TYPES", "2,3")]).unwrap();
+        assert!(without.warnings.is_empty(), "{:?}", without.warnings);
+        let config = decide(&[("AISEKI_WAIT_TIMEOUT", "30s")]).unwrap();
+        assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
+    }
+
+    #[test]
+    fn the_shared_store_is_refused_and_its_address_is_not_shown() {
+        for variable in ["AISEKI_REDIS_URL", "AISEKI_DATABASE_URL", "AISEKI_REDIS_URL_FILE"] {
+            let error = decide(&[(variable, "redis://:pass@host")]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{variable}: ")), "{error}");
+            assert!(error.contains("shared store") && !error.contains("pass"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_in_no_error_and_in_no_debug_output() {
+        let error = decide(&[("AISEKI_ADMIN_TOKEN", "hunter2")]).unwrap_err().to_string();
+        assert!(error.starts_with("AISEKI_ADMIN_TOKEN: expected at least 16"), "{error}");
+        assert!(!error.contains("hunter2"));
+        let config = decide(&[("AISEKI_ADMIN_TOKEN", "0123456789abcdef")]).unwrap();
+        assert_eq!(config.admin_token.as_ref().unwrap().expose(), "0123456789abcdef");
+        assert!(!format!("{config:?}").contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn an_unknown_variable_is_a_warning_that_names_the_nearest_setting() {
+        let config = decide(&[("AISEKI_WAIT_TIMOUT", "1s"), ("HOME", "/")]).unwrap();
+        assert_eq!(
+            config.warnings,
+            ["AISEKI_WAIT_TIMOUT is not a setting and is ignored: \
+              did you mean AISEKI_WAIT_TIMEOUT?"]
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! The stores: each adapter is a module named after its technology.
+
+pub mod embedded;

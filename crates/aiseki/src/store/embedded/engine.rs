@@ -1,0 +1,147 @@
+//! The lobby with what it needs beside it, loaded from the file.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use aiseki_lobby::{
+    Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat, SessionId,
+    TicketNumber, TopicId,
+};
+use rusqlite::Connection;
+
+use crate::clock::Clock;
+use crate::rate_limit::RateLimiter;
+
+/// What the writer thread owns: the state that steps change, and what they have changed so far.
+pub(super) struct Engine {
+    pub(super) lobby: Lobby,
+    pub(super) limiter: RateLimiter,
+    pub(super) clock: Clock,
+    /// What happened since the last commit.
+    pub(super) changes: Vec<Change>,
+    /// Where the people who entered since the last commit came from.
+    pub(super) entered_from: HashMap<SessionId, IpAddr>,
+}
+
+impl Engine {
+    pub(super) fn load(
+        connection: &Connection,
+        policy: Policy,
+        limiter: RateLimiter,
+        clock: Clock,
+    ) -> rusqlite::Result<Self> {
+        let mut engine = Self {
+            lobby: load_lobby(connection, policy, clock.now())?,
+            limiter,
+            clock,
+            changes: Vec::new(),
+            entered_from: HashMap::new(),
+        };
+        engine.expire_unknown_room_types(connection)?;
+        Ok(engine)
+    }
+
+    /// One transition of the lobby. Here a room is written in the same commit in which it is formed,
+    /// so every reservation is confirmed at once.
+    pub(super) fn step<T>(
+        &mut self,
+        transition: impl FnOnce(&mut Lobby, Millis, &mut Vec<Change>) -> T,
+    ) -> T {
+        let now = self.clock.now();
+        let before = self.changes.len();
+        let value = transition(&mut self.lobby, now, &mut self.changes);
+        for i in before..self.changes.len() {
+            if let Change::Reserved(reservation) = &self.changes[i] {
+                let reservation = reservation.clone();
+                let people: Vec<_> = reservation.people.iter().map(|p| p.session).collect();
+                let strangers = self.lobby.confirm(&reservation, &people, now, &mut self.changes);
+                debug_assert!(strangers.is_empty(), "nothing came between the two steps");
+            }
+        }
+        value
+    }
+
+    /// The operator may have changed the policy while the server was down. Nobody is left waiting in
+    /// a queue from which no room is ever formed.
+    fn expire_unknown_room_types(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare("SELECT session, room_type FROM tickets")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (session, room_type) = (SessionId(row.get(0)?), row.get(1)?);
+            if self.lobby.policy().room_types.get(room_type).is_none() {
+                self.step(|lobby, now, changes| {
+                    lobby.expel(session, IdleReason::WaitExpired, now, changes);
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The latest time that the file knows of.
+pub(super) fn latest_time(connection: &Connection) -> rusqlite::Result<Millis> {
+    // Each table grows in the order of time, so its last row has its latest time.
+    connection.query_row(
+        "SELECT max(
+             coalesce((SELECT since FROM tickets ORDER BY number DESC LIMIT 1), 0),
+             coalesce((SELECT at FROM departures ORDER BY number DESC LIMIT 1), 0),
+             coalesce((SELECT created_at FROM conversations ORDER BY id DESC LIMIT 1), 0))",
+        [],
+        |row| row.get(0),
+    )
+}
+
+fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite::Result<Lobby> {
+    let mut entropy = [0; 8];
+    getrandom::fill(&mut entropy).expect("the operating system gives random bytes");
+    let mut lobby = Lobby::new(policy, u64::from_ne_bytes(entropy));
+    let next_ticket =
+        connection
+            .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;
+    lobby.restore_next_ticket(TicketNumber(next_ticket));
+
+    let mut departures = connection
+        .prepare("SELECT session, reason, at FROM departures WHERE at > ? ORDER BY number")?;
+    let mut rows = departures.query([now.saturating_sub(REASON_KEPT)])?;
+    while let Some(row) = rows.next()? {
+        let reason: String = row.get(1)?;
+        if let Some(reason) = IdleReason::from_word(&reason) {
+            lobby.restore_idle(SessionId(row.get(0)?), reason, row.get(2)?);
+        }
+    }
+
+    let mut seats = connection.prepare(
+        "SELECT c.id, c.topic_id, c.size, c.created_at, p.session_id, p.requested_size
+         FROM conversations AS c JOIN participants AS p ON p.conversation_id = c.id
+         WHERE c.ended_at IS NULL AND p.left_at IS NULL
+         ORDER BY c.id, p.seat",
+    )?;
+    let mut rows = seats.query([])?;
+    while let Some(row) = rows.next()? {
+        let seat = Seat {
+            room: RoomId(row.get(0)?),
+            topic: TopicId(row.get(1)?),
+            size: row.get(2)?,
+            matched_at: row.get(3)?,
+            requested: row.get(5)?,
+        };
+        let session = SessionId(row.get(4)?);
+        if !lobby.restore_seat(session, seat) {
+            tracing::error!(%session, room = %seat.room, "a session has a second seat in the file");
+        }
+    }
+
+    let mut tickets = connection.prepare(
+        "SELECT number, session, topic_id, room_type, since FROM tickets ORDER BY number",
+    )?;
+    let mut rows = tickets.query([])?;
+    while let Some(row) = rows.next()? {
+        let number = TicketNumber(row.get(0)?);
+        let session = SessionId(row.get(1)?);
+        let queue = Queue { topic: TopicId(row.get(2)?), room_type: row.get(3)? };
+        if !lobby.restore_waiting(session, queue, number, row.get(4)?, now) {
+            tracing::error!(%session, "a session waits and stands elsewhere too in the file");
+        }
+    }
+    Ok(lobby)
+}

@@ -1,0 +1,149 @@
+//! What happened, as rows of the file.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use aiseki_lobby::{
+    Change, IdleReason, Millis, REASON_KEPT, Reservation, RoomId, SessionId, TicketNumber,
+};
+use rusqlite::{Connection, params};
+
+/// Rows of old departures removed in one commit, at most.
+const DEPARTURES_PRUNED: u32 = 1000;
+
+/// Writes the effects of `changes` within the transaction that is open on `connection`.
+pub(super) fn write(
+    connection: &Connection,
+    changes: &[Change],
+    entered_from: &HashMap<SessionId, IpAddr>,
+    next_ticket: TicketNumber,
+    now: Millis,
+) -> rusqlite::Result<()> {
+    let gone = tickets_gone(changes);
+    let mut entered = HashSet::new();
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO tickets (number, session, topic_id, room_type, since, address)
+         VALUES (?, ?, ?, ?, ?, ?)",
+    )?;
+    for change in changes {
+        let Change::Entered { session, ticket, queue, since } = change else { continue };
+        entered.insert(*ticket);
+        // Somebody who is seated or gone in the same commit never had a row.
+        if !gone.contains(ticket) {
+            let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+            let address = entered_from.get(session).unwrap_or(&unknown).to_string();
+            insert.execute(params![
+                ticket.0,
+                session.0,
+                queue.topic.0,
+                queue.room_type,
+                since,
+                address
+            ])?;
+        }
+    }
+    if !entered.is_empty() {
+        connection
+            .prepare_cached("UPDATE meta SET value = ? WHERE key = 'next_ticket'")?
+            .execute([next_ticket.0])?;
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM tickets WHERE number = ?")?;
+    for ticket in gone.difference(&entered) {
+        delete.execute([ticket.0])?;
+    }
+    for change in changes {
+        match change {
+            Change::Entered { .. } | Change::Returned { .. } | Change::Seated { .. } => {}
+            Change::Reserved(reservation) => write_conversation(connection, reservation)?,
+            Change::Dropped { session, reason, .. } => {
+                write_departure(connection, *session, *reason, now)?;
+            }
+            Change::Vacated { room, session } => {
+                vacate(connection, *room, *session, now)?;
+                write_departure(connection, *session, IdleReason::Left, now)?;
+            }
+            Change::Ended { room, people } => {
+                connection
+                    .prepare_cached("UPDATE conversations SET ended_at = ? WHERE id = ?")?
+                    .execute(params![now, room.0])?;
+                for session in people {
+                    vacate(connection, *room, *session, now)?;
+                    write_departure(connection, *session, IdleReason::RoomClosed, now)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tickets_gone(changes: &[Change]) -> HashSet<TicketNumber> {
+    let mut gone = HashSet::new();
+    for change in changes {
+        match change {
+            Change::Dropped { ticket, .. } => {
+                gone.insert(*ticket);
+            }
+            Change::Reserved(reservation) => {
+                gone.extend(reservation.people.iter().map(|person| person.ticket));
+            }
+            _ => {}
+        }
+    }
+    gone
+}
+
+fn write_conversation(connection: &Connection, reservation: &Reservation) -> rusqlite::Result<()> {
+    let Reservation { room, topic, formed_at, .. } = reservation;
+    connection
+        .prepare_cached(
+            "INSERT INTO conversations (id, topic_id, size, created_at) VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![room.0, topic.0, reservation.size(), formed_at])?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO participants (conversation_id, seat, session_id, requested_size, joined_at)
+         VALUES (?, ?, ?, ?, ?)",
+    )?;
+    for (seat, person) in (1_u8..).zip(&reservation.people) {
+        insert.execute(params![room.0, seat, person.session.0, person.requested, formed_at])?;
+    }
+    Ok(())
+}
+
+fn vacate(
+    connection: &Connection,
+    room: RoomId,
+    session: SessionId,
+    now: Millis,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE participants SET left_at = ?
+             WHERE conversation_id = ? AND session_id = ? AND left_at IS NULL",
+        )?
+        .execute(params![now, room.0, session.0])?;
+    Ok(())
+}
+
+fn write_departure(
+    connection: &Connection,
+    session: SessionId,
+    reason: IdleReason,
+    now: Millis,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO departures (session, reason, at) VALUES (?, ?, ?)")?
+        .execute(params![session.0, reason.as_str(), now])?;
+    Ok(())
+}
+
+/// Removes departures that are no longer told, a bounded number at a time.
+pub(super) fn prune_departures(connection: &Connection, now: Millis) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM departures WHERE number IN (
+                 SELECT number FROM departures ORDER BY number LIMIT ?
+             ) AND at <= ?",
+        )?
+        .execute(params![DEPARTURES_PRUNED, now.saturating_sub(REASON_KEPT)])?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! The real program's command line, as an operator meets it.
+
+mod help;
+mod program;
+mod settings;
