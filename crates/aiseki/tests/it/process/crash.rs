@@ -92,7 +92,7 @@ impl Operator {
         let (method, path, body) = match step % 4 {
             0 => ("POST", "/admin/topics".to_owned(), json!({ "title": format!("topic {step}") })),
             1 | 2 => {
-                let address = format!("2001:db8:{:x}::/64", step);
+                let address = format!("2001:db8:{step:x}::/64");
                 ("POST", "/admin/bans".to_owned(), json!({ "address": address }))
             }
             _ => match self.bans.pop() {
