@@ -52,7 +52,7 @@ async fn people_are_seated_in_the_order_of_their_arrival(place: Box<dyn Place>) 
 }
 
 async fn a_repetition_keeps_place_and_time_and_counts_for_no_limit(place: Box<dyn Place>) {
-    let house = House::with(place, |rules| rules.limits = limits("1/1h", "2/1h")).await;
+    let house = House::with(place, |rules| rules.limits = Some(limits("1/1h", "2/1h"))).await;
     let topic = house.topic().await;
     let first = house.join(person(0), topic, 3).await;
     house.join(person(1), topic, 3).await;
@@ -63,7 +63,7 @@ async fn a_repetition_keeps_place_and_time_and_counts_for_no_limit(place: Box<dy
 }
 
 async fn each_check_answers_before_those_after_it(place: Box<dyn Place>) {
-    let house = House::with(place, |rules| rules.limits = limits("4/1h", "1000/1h")).await;
+    let house = House::with(place, |rules| rules.limits = Some(limits("4/1h", "1000/1h"))).await;
     let (topic, other) = (house.topic().await, house.topic().await);
     let closed = house.topic().await;
     house.switch(closed, false).await;
@@ -102,7 +102,7 @@ async fn conflicts_carry_the_state(place: Box<dyn Place>) {
 }
 
 async fn a_burst_is_let_through_and_the_next_is_told_when(place: Box<dyn Place>) {
-    let house = House::with(place, |rules| rules.limits = limits("3/1h", "1000/1h")).await;
+    let house = House::with(place, |rules| rules.limits = Some(limits("3/1h", "1000/1h"))).await;
     let topic = house.topic().await;
     for _ in 0..3 {
         house.join(person(0), topic, 2).await;
@@ -118,7 +118,7 @@ async fn a_burst_is_let_through_and_the_next_is_told_when(place: Box<dyn Place>)
 }
 
 async fn addresses_are_limited_too_and_new_sessions_count(place: Box<dyn Place>) {
-    let house = House::with(place, |rules| rules.limits = limits("1000/1h", "2/1h")).await;
+    let house = House::with(place, |rules| rules.limits = Some(limits("1000/1h", "2/1h"))).await;
     let topic = house.topic().await;
     let count = async |address: &str| {
         let address: IpAddr = address.parse().unwrap();

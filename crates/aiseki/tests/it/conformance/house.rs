@@ -39,9 +39,9 @@ pub(crate) fn title(text: &str) -> Title {
 }
 
 /// Limits as an operator writes them.
-pub(crate) fn limits(session: &str, address: &str) -> Option<RateLimits> {
+pub(crate) fn limits(session: &str, address: &str) -> RateLimits {
     let limit = |text: &str| text.parse().expect("a limit");
-    Some(RateLimits { session: limit(session), address: limit(address) })
+    RateLimits { session: limit(session), address: limit(address) }
 }
 
 impl House {

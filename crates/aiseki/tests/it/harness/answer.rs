@@ -1,15 +1,24 @@
 //! What was answered, and what every answer has to look like.
 
+use std::fmt;
+
 use hyper::header::{self, AsHeaderName};
 use hyper::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) call: String,
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { call, status, headers, body } = self;
+        write!(f, "{call} was answered {status} {headers:?} {body}")
+    }
 }
 
 impl Answer {

@@ -30,10 +30,9 @@ impl Stream {
     /// The next event or comment; `None` at a clean end.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
-            if let Some((block, rest)) = self.buffer.split_once("\n\n") {
-                let event = parse(block);
-                self.buffer = rest.to_owned();
-                return Some(event);
+            if let Some(end) = self.buffer.find("\n\n") {
+                let block: String = self.buffer.drain(..end + 2).collect();
+                return Some(parse(block.trim_end()));
             }
             let Some(frame) = self.body.frame().await else {
                 assert_eq!(self.buffer, "", "an event was cut off");

@@ -23,10 +23,8 @@ pub(crate) async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Op
 
 /// Fails when `future` takes longer than it may.
 pub(crate) async fn within<T>(limit: Duration, what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(limit, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("not within {limit:?}: {what}"),
-    }
+    let value = tokio::time::timeout(limit, future).await;
+    value.unwrap_or_else(|_| panic!("not within {limit:?}: {what}"))
 }
 
 /// How long ago something began.

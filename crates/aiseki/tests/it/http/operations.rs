@@ -81,10 +81,10 @@ async fn the_description_of_the_interface_is_the_committed_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../openapi.json");
     let committed = std::fs::read_to_string(path).expect("openapi.json at the root");
     let server = Server::start().await;
-    let served = server.client.get("/openapi.json").await.expect(200);
+    let description = server.client.get("/openapi.json").await.expect(200);
     let committed: Value = serde_json::from_str(&committed).expect("JSON");
     assert!(
-        served == committed,
+        description == committed,
         "openapi.json is out of date: \
          cargo run -p aiseki --example openapi > openapi.json, and read what has changed"
     );
@@ -93,8 +93,8 @@ async fn the_description_of_the_interface_is_the_committed_one() {
 #[tokio::test]
 async fn the_description_names_every_refusal_that_a_call_makes() {
     let server = Server::start().await;
-    let served = server.client.get("/openapi.json").await.expect(200);
-    let paths = served["paths"].as_object().unwrap();
+    let description = server.client.get("/openapi.json").await.expect(200);
+    let paths = description["paths"].as_object().unwrap();
     for (path, methods) in paths {
         for (method, call) in methods.as_object().unwrap() {
             let responses = call["responses"].as_object().unwrap();
@@ -111,5 +111,5 @@ async fn the_description_names_every_refusal_that_a_call_makes() {
             }
         }
     }
-    assert!(served["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
 }

@@ -107,10 +107,31 @@ async fn heads_that_are_too_large_or_no_http_are_refused() {
     ] {
         let answer = server.client.raw(request.as_bytes()).await;
         let line = format!("HTTP/1.1 {status} ");
-        // The connection may be reset before the answer is read: what matters is that nothing is done.
-        assert!(answer.starts_with(&line) || answer.is_empty(), "{answer}");
+        // What is sent beyond the limit may reset the connection before the answer is read.
+        let reset = answer.is_empty() && request.len() > 16 * 1024;
+        assert!(answer.starts_with(&line) || reset, "{answer}");
     }
     server.client.get("/api/topics").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_body_in_chunks_is_read_like_any_other() {
+    let server = Server::start().await;
+    let topic = server.topic("t").await;
+    let ann = server.person().await;
+    let head = format!(
+        "POST /api/matching HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        ann.token
+    );
+    let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    let body = [chunk("{\"topic_id\":"), chunk(&format!("{topic},\"room_type\":2}}")), chunk("")];
+    let answer = server.client.raw((head.clone() + &body.concat()).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 202 Accepted\r\n"), "{answer}");
+    let large = [chunk(&" ".repeat(10_000)), chunk(&" ".repeat(10_000)), chunk("")];
+    let answer = server.client.raw((head + &large.concat()).as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
+    assert!(answer.contains(r#""code":"body_too_large""#), "{answer}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::ledger::{Ledger, Life};
 use crate::harness::{Client, Directory, Program, Settings, eventually};
 
 /// How often the program is killed.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 30;
 /// People who come and go all the time.
 const PEOPLE: u64 = 24;
 
@@ -49,10 +49,14 @@ async fn every_answer_that_was_given_holds_after_a_kill_under_load() {
             while operator.step(&admin).await {}
             operator
         });
-        // The moment of the kill differs from round to round.
+        // The moment of the kill differs from round to round; now and then it is the moment at which
+        // the log is being copied into the file.
         let enough = 40 + round * 37 % 200;
+        let before = written(&directory);
         eventually("there is load", async || {
-            (answers.load(Ordering::Relaxed) >= enough).then_some(())
+            let loaded = answers.load(Ordering::Relaxed) >= enough;
+            let copied = round % 6 != 5 || written(&directory) != before;
+            (loaded && copied).then_some(())
         })
         .await;
         program.kill().await;
@@ -71,6 +75,12 @@ async fn every_answer_that_was_given_holds_after_a_kill_under_load() {
         operator.judge(&program.admin()).await;
     }
     program.terminate().await;
+}
+
+/// When the file was written last: commits go to its log, and checkpoints to the file itself.
+fn written(directory: &Directory) -> std::time::SystemTime {
+    let file = directory.data().join("aiseki.db");
+    file.metadata().and_then(|metadata| metadata.modified()).expect("the file of the store")
 }
 
 /// Somebody who makes topics and bans, and remembers what was answered.
@@ -92,7 +102,7 @@ impl Operator {
         let (method, path, body) = match step % 4 {
             0 => ("POST", "/admin/topics".to_owned(), json!({ "title": format!("topic {step}") })),
             1 | 2 => {
-                let address = format!("2001:db8:{:x}::/64", step);
+                let address = format!("2001:db8:{step:x}::/64");
                 ("POST", "/admin/bans".to_owned(), json!({ "address": address }))
             }
             _ => match self.bans.pop() {

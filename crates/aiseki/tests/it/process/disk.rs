@@ -3,7 +3,7 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, prlimit};
 
-use crate::harness::{Client, Directory, Person, Program, Settings, eventually};
+use crate::harness::{Client, Directory, Person, Program, Settings, Since, eventually};
 
 /// Writing fails beyond this size of a file, and works again when the limit is lifted. A process
 /// that ignores the signal is told by an error, just as by a full disk.
@@ -136,6 +136,59 @@ async fn a_file_that_may_not_grow_makes_the_store_unavailable_until_it_may() {
 }
 
 #[tokio::test]
+async fn an_outage_makes_nobody_absent_and_ends_no_stream() {
+    let directory = Directory::new();
+    let settings = room_types(&directory.data()).set("presence_timeout", "1s");
+    let program = Program::start_as(patient(&settings)).await;
+    let topic = program.topic("a").await;
+    let (ann, bob) = (program.person().await, program.person().await);
+    let mut stream = ann.client.stream("/api/matching/events").await;
+    stream.state().await;
+    limit_files(&program, Some(0));
+    ann.join(topic, 2).await.refused(503, "unavailable");
+    limit_files(&program, None);
+    ready(&program.client).await;
+    let told = ann.join(topic, 2).await.expect(202);
+    assert_eq!(stream.state().await, told);
+    let silent = waiting(&program, topic, 3).await;
+    limit_files(&program, Some(0));
+    bob.join(topic, 8).await.refused(503, "unavailable");
+    let since = Since::now();
+    eventually("the presence time has passed", async || {
+        unavailable(&program.client).await;
+        ann.long_poll(55).await.refused(503, "unavailable");
+        (since.millis() > 1_500).then_some(())
+    })
+    .await;
+    limit_files(&program, None);
+    ready(&program.client).await;
+    // Those who could not show a sign of life had no fault in it.
+    nobody_is_lost(&program.client, &silent).await;
+    bob.join(topic, 2).await.expect(200);
+    assert_eq!(stream.state().await["status"], "matched");
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_written_is_named_at_the_start() {
+    let directory = Directory::new();
+    let Some(disk) = Disk::mount(&directory.path().join("disk")) else {
+        // Only root may mount; others meet the same in `process::start`.
+        return;
+    };
+    let settings = room_types(&disk.0.join("data"));
+    Program::start(&settings).await.terminate().await;
+    disk.make_read_only();
+    let ended = Program::refused(&settings).await;
+    assert_eq!(ended.code, Some(1));
+    let [line] = &ended.lines[..] else { panic!("one line: {:?}", ended.lines) };
+    let expected = format!(
+        "aiseki: {} cannot be used as data directory: Read-only file system (os error 30)",
+        disk.0.join("data").display()
+    );
+    assert_eq!(*line, expected);
+}
+
+#[tokio::test]
 async fn a_full_disk_makes_the_store_unavailable_until_there_is_room() {
     let directory = Directory::new();
     let disk = Disk::mount(&directory.path().join("disk"));
@@ -167,6 +220,11 @@ impl Disk {
             .output()
             .is_ok_and(|output| output.status.success());
         mounted.then(|| Self(path.to_owned()))
+    }
+
+    fn make_read_only(&self) {
+        let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).status();
+        assert!(remounted.is_ok_and(|status| status.success()), "mounted anew");
     }
 }
 

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -10,6 +11,10 @@ const HALF_OPEN: usize = 2_000;
 
 #[tokio::test]
 async fn slow_senders_and_half_open_connections_keep_nobody_out() {
+    // Also this side of the connections needs files.
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).expect("more files");
     let directory = Directory::new();
     let program = Program::start(&Settings::new().data_dir(&directory.data())).await;
     let topic = program.topic("t").await;
