@@ -30,7 +30,10 @@ mod lobby;
 mod person;
 mod policy;
 mod queue;
+mod restore;
 mod seating;
+mod shards;
+pub mod simulation;
 mod steps;
 
 pub use change::{Change, Refused, Sign, Undone, Vacate};

@@ -1,17 +1,18 @@
 //! The state machine over all queues: every transition, and what each of them says happened.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{Change, Refused, Sign, Undone, Vacate};
 use crate::ids::{Queue, RoomId, RoomIds, SessionId, TicketNumber, TopicId};
-use crate::person::{IdleReason, Person, Reservation, Seat, State};
+use crate::person::{IdleReason, Person, Reservation, Reserved, State};
 use crate::policy::{Millis, Policy};
 use crate::queue::{Alarms, Queues};
 use crate::seating::{Anyone, Companions};
+use crate::shards::Shards;
 
-/// Rooms formed on one topic in one step, at most. What is left is formed by the next.
+/// Rooms formed in one step, at most. What is left is formed by the next.
 pub const ROOMS_PER_STEP: usize = 32;
-/// People dropped, reservations undone and memories cleared in one step, at most.
+/// Alarms heard, reservations undone and people of a closed topic dropped in one step, at most.
 pub const SWEEP_LIMIT: usize = 1000;
 /// Topics settled in one [`Lobby::tick`], at most.
 pub const TOPICS_PER_TICK: usize = 256;
@@ -27,19 +28,19 @@ pub const REFUSALS: u8 = 5;
 pub struct Lobby<C = Anyone> {
     pub(crate) policy: Policy,
     pub(crate) companions: C,
-    pub(crate) people: HashMap<SessionId, Person>,
+    pub(crate) people: Shards<SessionId, Person>,
     pub(crate) queues: Queues,
     pub(crate) alarms: Alarms,
-    pub(crate) reservations: HashMap<RoomId, Reservation>,
-    /// Reservations in the order in which they lapse.
-    pub(crate) lapses: VecDeque<(Millis, RoomId)>,
+    pub(crate) reservations: BTreeMap<RoomId, Reservation>,
+    /// The reservations in the order in which they lapse.
+    pub(crate) lapses: BTreeSet<(Millis, RoomId)>,
     /// Who holds a seat in which live room.
-    pub(crate) rooms: HashMap<RoomId, Vec<SessionId>>,
-    /// Idle people in the order in which their reason is forgotten.
-    pub(crate) memories: VecDeque<(Millis, SessionId)>,
+    pub(crate) rooms: Shards<RoomId, Vec<SessionId>>,
     /// Topics on which a room may be possible that has not been looked for.
     pub(crate) unsettled: BTreeSet<TopicId>,
-    next_ticket: TicketNumber,
+    pub(crate) next_ticket: TicketNumber,
+    /// The highest `since` that any wait has had.
+    pub(crate) latest_since: Millis,
     pub(crate) room_ids: RoomIds,
 }
 
@@ -57,15 +58,15 @@ impl<C: Companions> Lobby<C> {
         Self {
             policy,
             companions,
-            people: HashMap::new(),
-            queues: Queues::default(),
+            people: Shards::new(entropy),
+            queues: Queues::new(entropy),
             alarms: Alarms::default(),
-            reservations: HashMap::new(),
-            lapses: VecDeque::new(),
-            rooms: HashMap::new(),
-            memories: VecDeque::new(),
+            reservations: BTreeMap::new(),
+            lapses: BTreeSet::new(),
+            rooms: Shards::new(entropy),
             unsettled: BTreeSet::new(),
             next_ticket: TicketNumber(1),
+            latest_since: 0,
             room_ids: RoomIds::new(entropy),
         }
     }
@@ -86,12 +87,13 @@ impl<C: Companions> Lobby<C> {
         self.drop_if_over(session, now, changes);
         match self.people.get_mut(&session) {
             Some(Person::Waiting(ticket)) if ticket.queue == queue => {
-                ticket.present_until = now.saturating_add(self.policy.presence_timeout);
-                self.settle(queue.topic, now, changes);
+                self.note_sign(session, Sign::Present, now);
+                self.settle(queue.topic, ROOMS_PER_STEP, now, changes);
                 return Ok(self.state(session, now));
             }
             Some(Person::Reserved(hold)) if hold.ticket.queue == queue => {
-                hold.leaving = None;
+                // Waiting again takes back a cancel, but neither a ban nor the end of the topic.
+                hold.leaving = hold.leaving.filter(|reason| *reason != IdleReason::Left);
                 return Ok(self.state(session, now));
             }
             Some(Person::Waiting(_) | Person::Reserved(_)) => {
@@ -104,10 +106,10 @@ impl<C: Companions> Lobby<C> {
         }
         let number = self.next_ticket;
         self.next_ticket.0 += 1;
-        let since = now.max(self.highest_since(queue));
+        let since = self.since_for(queue, now);
         self.place(session, queue, number, since, now);
         changes.push(Change::Entered { session, ticket: number, queue, since });
-        self.settle(queue.topic, now, changes);
+        self.settle(queue.topic, ROOMS_PER_STEP, now, changes);
         Ok(self.state(session, now))
     }
 
@@ -127,7 +129,7 @@ impl<C: Companions> Lobby<C> {
                 Ok(())
             }
             Some(Person::Reserved(hold)) => {
-                hold.leaving = Some(IdleReason::Left);
+                hold.leaving.get_or_insert(IdleReason::Left);
                 Err(self.state(session, now))
             }
             Some(Person::Seated(_)) => Err(self.state(session, now)),
@@ -139,10 +141,10 @@ impl<C: Companions> Lobby<C> {
     pub fn poll(&mut self, session: SessionId, now: Millis, changes: &mut Vec<Change>) -> State {
         self.sweep(now, changes);
         self.drop_if_over(session, now, changes);
-        if let Some(Person::Waiting(ticket)) = self.people.get_mut(&session) {
-            ticket.present_until = now.saturating_add(self.policy.presence_timeout);
+        if let Some(Person::Waiting(ticket)) = self.people.get(&session) {
             let topic = ticket.queue.topic;
-            self.settle(topic, now, changes);
+            self.note_sign(session, Sign::Present, now);
+            self.settle(topic, ROOMS_PER_STEP, now, changes);
         }
         self.state(session, now)
     }
@@ -150,22 +152,7 @@ impl<C: Companions> Lobby<C> {
     /// Signs of life of many people at once. Somebody whose time is already over is not revived.
     pub fn touch(&mut self, sessions: &[SessionId], sign: Sign, now: Millis) {
         for session in sessions {
-            let Some(Person::Waiting(ticket)) = self.people.get_mut(session) else { continue };
-            if ticket.over(&self.policy, now).is_some() {
-                continue;
-            }
-            let present = now.saturating_add(self.policy.presence_timeout);
-            ticket.present_until = match sign {
-                Sign::Present => present,
-                Sign::Closed => present.min(now.saturating_add(self.policy.closed_grace)),
-            };
-            // A later end is noticed when the alarm goes off; only an earlier one has to move it.
-            let alarm = ticket.next_alarm(&self.policy, now);
-            if alarm < ticket.alarm {
-                self.alarms.clear(ticket.alarm, ticket.number, *session);
-                ticket.alarm = alarm;
-                self.alarms.set(alarm, ticket.number, *session);
-            }
+            self.note_sign(*session, sign, now);
         }
     }
 
@@ -173,9 +160,13 @@ impl<C: Companions> Lobby<C> {
     /// rooms that became possible. Bounded; [`Lobby::next_due`] tells when to come again.
     pub fn tick(&mut self, now: Millis, changes: &mut Vec<Change>) {
         self.sweep(now, changes);
+        let mut rooms = 0;
         for _ in 0..TOPICS_PER_TICK {
             let Some(topic) = self.unsettled.first().copied() else { break };
-            self.settle(topic, now, changes);
+            rooms += self.settle(topic, ROOMS_PER_STEP - rooms, now, changes);
+            if rooms == ROOMS_PER_STEP {
+                break;
+            }
         }
     }
 
@@ -184,16 +175,14 @@ impl<C: Companions> Lobby<C> {
         if !self.unsettled.is_empty() {
             return Some(0);
         }
-        // Memories are cleared by the second, since nobody waits for it.
-        let memories = self.memories.front().map(|(at, _)| at.saturating_add(1_000));
-        let lapses = self.lapses.front().map(|(at, _)| *at);
-        [self.alarms.next(), lapses, memories].into_iter().flatten().min()
+        let lapse = self.lapses.first().map(|(at, _)| *at);
+        [self.alarms.next(), lapse].into_iter().flatten().min()
     }
 
     /// The room was written and `seated` are those of its people who hold a seat in it: they are
     /// matched, the others of the reservation return to their place. Somebody is seated only when
-    /// reserved by this room, or back in the queue with the same ticket; everybody else in `seated`
-    /// is returned, and their seats have to be given up.
+    /// reserved by this room, or back in the queue with the same ticket, and nobody is seated alone.
+    /// Answers who of `seated` does not sit there: these seats have to be given up. May be repeated.
     pub fn confirm(
         &mut self,
         reservation: &Reservation,
@@ -202,49 +191,32 @@ impl<C: Companions> Lobby<C> {
         changes: &mut Vec<Change>,
     ) -> Vec<SessionId> {
         self.sweep(now, changes);
-        self.reservations.remove(&reservation.room);
-        let mut people = Vec::with_capacity(seated.len());
-        let mut strangers = Vec::new();
+        let room = reservation.room;
+        self.take_reservation(room);
+        let can_sit = |person: &&Reserved| match self.people.get(&person.session) {
+            Some(Person::Reserved(hold)) => hold.room == room,
+            Some(Person::Waiting(ticket)) => ticket.number == person.ticket,
+            _ => false,
+        };
+        let named = reservation.people.iter().filter(|person| seated.contains(&person.session));
+        let newcomers: Vec<Reserved> = named.filter(can_sit).copied().collect();
+        let sitting = self.rooms.get(&room).map_or(0, Vec::len);
+        if !newcomers.is_empty() && sitting + newcomers.len() >= 2 {
+            for person in &newcomers {
+                self.seat(person, reservation);
+            }
+            let people: Vec<SessionId> = newcomers.iter().map(|person| person.session).collect();
+            self.rooms.get_or_default(room).extend(&people);
+            changes.push(Change::Seated { room, people });
+        }
         for person in &reservation.people {
-            let session = person.session;
-            let ticket = match self.people.get(&session) {
-                Some(Person::Reserved(hold)) if hold.room == reservation.room => {
-                    if !seated.contains(&session) {
-                        self.put_back(session, None, now, changes);
-                        continue;
-                    }
-                    None
-                }
-                Some(Person::Waiting(ticket)) if ticket.number == person.ticket => Some(*ticket),
-                _ => {
-                    if seated.contains(&session) {
-                        strangers.push(session);
-                    }
-                    continue;
-                }
-            };
-            if !seated.contains(&session) {
-                continue;
-            }
-            if let Some(ticket) = ticket {
-                self.queues.remove(ticket.queue, ticket.number);
-                self.alarms.clear(ticket.alarm, ticket.number, session);
-            }
-            let seat = Seat {
-                room: reservation.room,
-                topic: reservation.topic,
-                size: reservation.size(),
-                requested: person.requested,
-                matched_at: reservation.formed_at,
-            };
-            self.people.insert(session, Person::Seated(seat));
-            people.push(session);
+            self.put_back(person.session, room, Undone::Lapsed, now, changes);
         }
-        if !people.is_empty() {
-            self.rooms.insert(reservation.room, people.clone());
-            changes.push(Change::Seated { room: reservation.room, people });
-        }
-        strangers
+        let sits = |session: &SessionId| match self.people.get(session) {
+            Some(Person::Seated(seat)) => seat.room == room,
+            _ => false,
+        };
+        seated.iter().copied().filter(|session| !sits(session)).collect()
     }
 
     /// Undoes a reservation: its people return to their places. Unknown rooms change nothing.
@@ -286,7 +258,7 @@ impl<C: Companions> Lobby<C> {
     /// Ends a room, whoever sits in it. Answers whether it was live.
     pub fn close_room(&mut self, room: RoomId, now: Millis, changes: &mut Vec<Change>) -> bool {
         self.sweep(now, changes);
-        let live = self.rooms.contains_key(&room);
+        let live = self.rooms.get(&room).is_some();
         if live {
             self.end(room, now, changes);
         }
@@ -297,22 +269,14 @@ impl<C: Companions> Lobby<C> {
     /// answers whether some are left for another step.
     pub fn close_topic(&mut self, topic: TopicId, now: Millis, changes: &mut Vec<Change>) -> bool {
         self.sweep(now, changes);
-        let waiting: Vec<SessionId> = self
-            .policy
-            .room_types
-            .iter()
-            .map(|room_type| Queue { topic, room_type: room_type.size })
-            .flat_map(|queue| self.queues.people(queue))
-            .map(|(_, session)| session)
-            .take(SWEEP_LIMIT)
-            .collect();
+        let waiting: Vec<SessionId> = self.queues.people_of(topic).take(SWEEP_LIMIT).collect();
         for session in &waiting {
             self.drop(*session, IdleReason::TopicClosed, now, changes);
         }
         for reservation in self.reservations.values().filter(|r| r.topic == topic) {
             for person in &reservation.people {
                 if let Some(Person::Reserved(hold)) = self.people.get_mut(&person.session) {
-                    hold.leaving = Some(IdleReason::TopicClosed);
+                    hold.leave(IdleReason::TopicClosed);
                 }
             }
         }
@@ -330,7 +294,7 @@ impl<C: Companions> Lobby<C> {
         self.sweep(now, changes);
         match self.people.get_mut(&session) {
             Some(Person::Waiting(_)) => self.drop(session, reason, now, changes),
-            Some(Person::Reserved(hold)) => hold.leaving = Some(reason),
+            Some(Person::Reserved(hold)) => hold.leave(reason),
             _ => {}
         }
     }
@@ -400,51 +364,5 @@ impl<C: Companions> Lobby<C> {
     /// The policy that this lobby follows.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-}
-
-/// Loading what an adapter has stored.
-impl<C: Companions> Lobby<C> {
-    /// Makes sure that no wait gets a number below `next`.
-    pub fn restore_next_ticket(&mut self, next: TicketNumber) {
-        self.next_ticket = self.next_ticket.max(next);
-    }
-
-    /// Somebody who was waiting before the lobby was loaded; presence starts anew. Answers false,
-    /// changing nothing, when the person stands somewhere already.
-    pub fn restore_waiting(
-        &mut self,
-        session: SessionId,
-        queue: Queue,
-        number: TicketNumber,
-        since: Millis,
-        now: Millis,
-    ) -> bool {
-        if matches!(self.people.get(&session), Some(Person::Waiting(_) | Person::Seated(_))) {
-            return false;
-        }
-        self.restore_next_ticket(TicketNumber(number.0.saturating_add(1)));
-        self.place(session, queue, number, since, now);
-        self.unsettled.insert(queue.topic);
-        true
-    }
-
-    /// Somebody who was seated before the lobby was loaded. Answers false, changing nothing, when
-    /// the person has a seat already.
-    pub fn restore_seat(&mut self, session: SessionId, seat: Seat) -> bool {
-        if matches!(self.people.get(&session), Some(Person::Waiting(_) | Person::Seated(_))) {
-            return false;
-        }
-        self.people.insert(session, Person::Seated(seat));
-        self.rooms.entry(seat.room).or_default().push(session);
-        true
-    }
-
-    /// Somebody who became idle at `at`, before the lobby was loaded. To be called in order of time.
-    pub fn restore_idle(&mut self, session: SessionId, reason: IdleReason, at: Millis) {
-        let free = matches!(self.people.get(&session), None | Some(Person::Idle { .. }));
-        if free {
-            self.set_idle(session, reason, at);
-        }
     }
 }

@@ -173,6 +173,15 @@ pub(crate) struct Hold {
     pub(crate) leaving: Option<IdleReason>,
 }
 
+impl Hold {
+    /// The person is to be idle for `reason` should the room be undone. A ban outlives other reasons.
+    pub(crate) fn leave(&mut self, reason: IdleReason) {
+        if self.leaving != Some(IdleReason::Banned) {
+            self.leaving = Some(reason);
+        }
+    }
+}
+
 /// Where a person stands.
 #[derive(Debug)]
 pub(crate) enum Person {

@@ -1,23 +1,27 @@
 //! Who waits where, in order, and when each of them has to be looked at again.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ids::{Queue, SessionId, TicketNumber};
+use crate::ids::{Queue, SessionId, TicketNumber, TopicId};
 use crate::policy::Millis;
+use crate::shards::Shards;
 
 /// All queues in one ordered map, so that a thousand queues of one person cost no more memory than
 /// one queue of a thousand.
-#[derive(Default)]
 pub(crate) struct Queues {
     order: BTreeMap<(Queue, TicketNumber), SessionId>,
-    lengths: HashMap<Queue, u32>,
+    lengths: Shards<Queue, u32>,
 }
 
 impl Queues {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { order: BTreeMap::new(), lengths: Shards::new(seed) }
+    }
+
     pub(crate) fn insert(&mut self, queue: Queue, ticket: TicketNumber, session: SessionId) {
         let before = self.order.insert((queue, ticket), session);
         debug_assert!(before.is_none(), "ticket {ticket:?} stood in its queue already");
-        *self.lengths.entry(queue).or_default() += 1;
+        *self.lengths.get_or_default(queue) += 1;
     }
 
     pub(crate) fn remove(&mut self, queue: Queue, ticket: TicketNumber) {
@@ -28,9 +32,6 @@ impl Queues {
             if *length == 0 {
                 self.lengths.remove(&queue);
             }
-        }
-        if self.lengths.is_empty() {
-            self.lengths.shrink_to(0);
         }
     }
 
@@ -53,9 +54,22 @@ impl Queues {
             .map(|((_, ticket), session)| (*ticket, *session))
     }
 
+    /// The people of all queues of a topic.
+    pub(crate) fn people_of(&self, topic: TopicId) -> impl Iterator<Item = SessionId> + '_ {
+        let queue = |room_type| Queue { topic, room_type };
+        self.order
+            .range((queue(0), TicketNumber(0))..=(queue(u8::MAX), TicketNumber(u64::MAX)))
+            .map(|(_, session)| *session)
+    }
+
     /// How many stand before `ticket` in its queue, counted no further than `at_most`.
     pub(crate) fn ahead(&self, queue: Queue, ticket: TicketNumber, at_most: usize) -> usize {
         self.order.range((queue, TicketNumber(0))..(queue, ticket)).take(at_most).count()
+    }
+
+    /// Every place in every queue.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = ((Queue, TicketNumber), SessionId)> + '_ {
+        self.order.iter().map(|(place, session)| (*place, *session))
     }
 
     pub(crate) fn total(&self) -> usize {
@@ -63,32 +77,37 @@ impl Queues {
     }
 }
 
-/// When somebody waiting has to be looked at again: their wait ends, they have been silent for too
-/// long, or a smaller room will do from then on. Each waiting person has exactly one alarm.
+/// When somebody has to be looked at again: their wait ends, they have been silent for too long, a
+/// smaller room will do from then on, or why they are idle may be forgotten. Everybody who waits or
+/// is idle has exactly one alarm.
 #[derive(Default)]
-pub(crate) struct Alarms(BTreeSet<(Millis, TicketNumber, SessionId)>);
+pub(crate) struct Alarms(BTreeSet<(Millis, SessionId)>);
 
 impl Alarms {
-    pub(crate) fn set(&mut self, at: Millis, ticket: TicketNumber, session: SessionId) {
-        let new = self.0.insert((at, ticket, session));
-        debug_assert!(new, "ticket {ticket:?} had this alarm already");
+    pub(crate) fn set(&mut self, at: Millis, session: SessionId) {
+        let new = self.0.insert((at, session));
+        debug_assert!(new, "{session:?} had this alarm already");
     }
 
-    pub(crate) fn clear(&mut self, at: Millis, ticket: TicketNumber, session: SessionId) {
-        let removed = self.0.remove(&(at, ticket, session));
-        debug_assert!(removed, "ticket {ticket:?} did not have this alarm");
+    pub(crate) fn clear(&mut self, at: Millis, session: SessionId) {
+        let removed = self.0.remove(&(at, session));
+        debug_assert!(removed, "{session:?} did not have this alarm");
     }
 
     /// Takes the earliest alarm that is due at `now`.
     pub(crate) fn pop_due(&mut self, now: Millis) -> Option<SessionId> {
-        let (at, ..) = *self.0.first()?;
-        if at > now {
+        if self.next()? > now {
             return None;
         }
-        self.0.pop_first().map(|(.., session)| session)
+        self.0.pop_first().map(|(_, session)| session)
+    }
+
+    /// All alarms, the earliest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Millis, SessionId)> + '_ {
+        self.0.iter().copied()
     }
 
     pub(crate) fn next(&self) -> Option<Millis> {
-        self.0.first().map(|(at, ..)| *at)
+        self.0.first().map(|(at, _)| *at)
     }
 }

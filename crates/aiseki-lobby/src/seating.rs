@@ -1,14 +1,18 @@
 //! The choice of who is seated next: a pure look at the heads of a topic's queues.
 
 use crate::ids::{Queue, SessionId, TicketNumber, TopicId};
-use crate::policy::{Millis, RoomType, RoomTypes};
+use crate::policy::{Millis, Policy, RoomType};
 
 /// How far from the head of a queue people are looked for who may sit together.
 pub const LOOK_AHEAD: usize = 32;
 
+/// Places of a queue looked at in one choice, counting people who cannot be seated now: their wait is
+/// over and they will be swept soon, or a room with them was refused lately.
+pub(crate) const SCAN_LIMIT: usize = 256;
+
 /// Pairs compared in one choice before it is given up for now. It bounds the search when many
 /// people of a queue may not sit together; without such people a choice compares a few pairs.
-const COMPARISONS: usize = 4096;
+pub(crate) const COMPARISONS: usize = 4096;
 
 /// Who may sit together. Asked only about people of the same topic.
 pub trait Companions {
@@ -48,7 +52,8 @@ pub enum Kind {
     Full,
     /// Fewer, because the oldest has waited for the fallback time.
     Fallback,
-    /// People past their fallback time together with people who asked for the smaller room.
+    /// People past their fallback time together with people who asked for the smaller room, or for
+    /// another room that falls back to it.
     Merge,
 }
 
@@ -68,18 +73,18 @@ pub(crate) trait Heads {
     /// How many people stand in the queue, some of whom may be gone.
     fn length(&self, queue: Queue) -> usize;
     /// The oldest people of the queue who can be seated now, at most [`LOOK_AHEAD`].
-    fn candidates(&mut self, queue: Queue) -> Vec<Candidate>;
+    fn candidates(&self, queue: Queue) -> Vec<Candidate>;
 }
 
 /// Chooses the next room of a topic: full rooms, then fallback, then merge.
 pub(crate) fn choose(
-    heads: &mut impl Heads,
+    heads: &impl Heads,
     companions: &impl Companions,
-    room_types: &RoomTypes,
-    merge_fallback: bool,
+    policy: &Policy,
     topic: TopicId,
     now: Millis,
 ) -> Option<(Kind, Vec<Candidate>)> {
+    let room_types = &policy.room_types;
     let queue = |room_type: RoomType| Queue { topic, room_type: room_type.size };
     for room_type in room_types.iter() {
         let size = usize::from(room_type.size);
@@ -99,7 +104,7 @@ pub(crate) fn choose(
             }
         }
     }
-    if !merge_fallback {
+    if !policy.merge_fallback {
         return None;
     }
     for size in 2..=room_types.iter().filter_map(|room_type| room_type.fallback).max()? {

@@ -1,15 +1,13 @@
 //! The steps that the transitions of the lobby are made of.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use crate::change::{Change, Undone};
+use crate::change::{Change, Sign, Undone};
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
-use crate::lobby::{Lobby, REASON_KEPT, REFUSALS, ROOMS_PER_STEP, SWEEP_LIMIT};
-use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Ticket};
+use crate::lobby::{Lobby, REASON_KEPT, REFUSALS, SWEEP_LIMIT};
+use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Seat, Ticket};
 use crate::policy::{Millis, Policy};
 use crate::queue::Queues;
-use crate::seating::{Candidate, Companions, Heads, Kind, LOOK_AHEAD, choose};
+use crate::seating::{Candidate, Companions, Heads, Kind, LOOK_AHEAD, SCAN_LIMIT, choose};
+use crate::shards::Shards;
 
 /// The shortest and the longest time for which the people of a refused room are not seated again.
 const HOLD: (Millis, Millis) = (1_000, 30_000);
@@ -41,12 +39,22 @@ impl<C: Companions> Lobby<C> {
 
     pub(crate) fn place_ticket(&mut self, session: SessionId, mut ticket: Ticket, now: Millis) {
         ticket.alarm = ticket.next_alarm(&self.policy, now);
+        self.latest_since = self.latest_since.max(ticket.since);
         self.queues.insert(ticket.queue, ticket.number, session);
-        self.alarms.set(ticket.alarm, ticket.number, session);
-        self.people.insert(session, Person::Waiting(ticket));
+        self.stand(session, Person::Waiting(ticket));
+        self.alarms.set(ticket.alarm, session);
     }
 
-    /// Ends the wait of somebody who stands in a queue.
+    /// Takes somebody who waits out of the queue. Where they stand from now on is up to the caller.
+    fn dequeue(&mut self, session: SessionId) -> Option<Ticket> {
+        let Some(Person::Waiting(ticket)) = self.people.get(&session) else { return None };
+        let ticket = *ticket;
+        self.queues.remove(ticket.queue, ticket.number);
+        self.alarms.clear(ticket.alarm, session);
+        Some(ticket)
+    }
+
+    /// Ends the wait of somebody who stands in a queue, for `reason` unless it was over before that.
     pub(crate) fn drop(
         &mut self,
         session: SessionId,
@@ -54,11 +62,12 @@ impl<C: Companions> Lobby<C> {
         now: Millis,
         changes: &mut Vec<Change>,
     ) {
-        let Some(Person::Waiting(ticket)) = self.people.get(&session) else { return };
-        let ticket = *ticket;
-        self.queues.remove(ticket.queue, ticket.number);
-        self.alarms.clear(ticket.alarm, ticket.number, session);
-        self.unsettled.insert(ticket.queue.topic);
+        let Some(ticket) = self.dequeue(session) else { return };
+        let reason = ticket.over(&self.policy, now).unwrap_or(reason);
+        // In a long queue somebody has come into view who was too far from the head before.
+        if self.queues.length(ticket.queue) >= LOOK_AHEAD {
+            self.unsettled.insert(ticket.queue.topic);
+        }
         self.set_idle(session, reason, now);
         changes.push(Change::Dropped { session, ticket: ticket.number, reason });
     }
@@ -76,10 +85,37 @@ impl<C: Companions> Lobby<C> {
         }
     }
 
+    /// Notes a sign of life of somebody whose wait is not over.
+    pub(crate) fn note_sign(&mut self, session: SessionId, sign: Sign, now: Millis) {
+        let Some(Person::Waiting(ticket)) = self.people.get_mut(&session) else { return };
+        if ticket.over(&self.policy, now).is_some() {
+            return;
+        }
+        let kept_for = match sign {
+            Sign::Present => self.policy.presence_timeout,
+            Sign::Closed => self.policy.closed_grace.min(self.policy.presence_timeout),
+        };
+        ticket.present_until = now.saturating_add(kept_for);
+        // A later end is noticed when the alarm goes off; only an earlier one has to move it.
+        let alarm = ticket.next_alarm(&self.policy, now);
+        if alarm < ticket.alarm {
+            self.alarms.clear(ticket.alarm, session);
+            ticket.alarm = alarm;
+            self.alarms.set(alarm, session);
+        }
+    }
+
     pub(crate) fn set_idle(&mut self, session: SessionId, reason: IdleReason, now: Millis) {
         let until = now.saturating_add(REASON_KEPT);
-        self.people.insert(session, Person::Idle { reason, until });
-        self.memories.push_back((until, session));
+        self.stand(session, Person::Idle { reason, until });
+        self.alarms.set(forgotten_at(until), session);
+    }
+
+    /// From now on the person stands here. Somebody who waited has been taken out of the queue before.
+    pub(crate) fn stand(&mut self, session: SessionId, person: Person) {
+        if let Some(Person::Idle { until, .. }) = self.people.insert(session, person) {
+            self.alarms.clear(forgotten_at(until), session);
+        }
     }
 
     pub(crate) fn since(&self, session: SessionId) -> Millis {
@@ -89,98 +125,79 @@ impl<C: Companions> Lobby<C> {
         }
     }
 
-    pub(crate) fn highest_since(&self, queue: Queue) -> Millis {
-        self.queues.people(queue).next_back().map_or(0, |(_, session)| self.since(session))
+    /// Since when somebody waits who enters a queue now: never before the newest of that queue, also
+    /// when the clock has stepped back.
+    pub(crate) fn since_for(&self, queue: Queue, now: Millis) -> Millis {
+        if now >= self.latest_since {
+            return now;
+        }
+        let newest = self.queues.people(queue).next_back();
+        now.max(newest.map_or(0, |(_, session)| self.since(session)))
     }
 
-    /// Does what is due, at most [`SWEEP_LIMIT`] of each kind. What it leaves is found again by
-    /// whoever looks, since every look asks whether a wait is over.
+    /// Does what is due, at most [`SWEEP_LIMIT`] of each kind. What it leaves is noticed by whoever
+    /// looks, since every look asks whether a wait is over.
     pub(crate) fn sweep(&mut self, now: Millis, changes: &mut Vec<Change>) {
         for _ in 0..SWEEP_LIMIT {
             let Some(session) = self.alarms.pop_due(now) else { break };
-            let Some(Person::Waiting(ticket)) = self.people.get_mut(&session) else { continue };
-            let over = ticket.over(&self.policy, now);
-            // The alarm is set again even for somebody who is dropped next, so that `drop` finds it.
-            ticket.alarm = if over.is_some() { now } else { ticket.next_alarm(&self.policy, now) };
-            self.alarms.set(ticket.alarm, ticket.number, session);
-            self.unsettled.insert(ticket.queue.topic);
-            if let Some(reason) = over {
-                self.drop(session, reason, now, changes);
-            }
+            self.wake(session, now, changes);
         }
         for _ in 0..SWEEP_LIMIT {
-            match self.lapses.front() {
-                Some((at, room)) if *at <= now => {
-                    let room = *room;
-                    self.lapses.pop_front();
-                    self.undo(room, Undone::Lapsed, now, changes);
-                }
+            match self.lapses.first() {
+                Some((at, room)) if *at <= now => self.undo(*room, Undone::Lapsed, now, changes),
                 _ => break,
             }
         }
-        for _ in 0..SWEEP_LIMIT {
-            match self.memories.front() {
-                Some((at, session)) if *at <= now => {
-                    if let Entry::Occupied(person) = self.people.entry(*session)
-                        && matches!(person.get(), Person::Idle { until, .. } if *until <= now)
-                    {
-                        person.remove();
-                    }
-                    self.memories.pop_front();
-                }
-                _ => break,
+    }
+
+    /// Looks at somebody whose alarm went off.
+    fn wake(&mut self, session: SessionId, now: Millis, changes: &mut Vec<Change>) {
+        let Some(person) = self.people.get_mut(&session) else { return };
+        match person {
+            Person::Waiting(ticket) => {
+                // Ripe or free by now; and whatever else changes with time is seen again this often.
+                self.unsettled.insert(ticket.queue.topic);
+                let over = ticket.over(&self.policy, now).is_some();
+                // Somebody who is dropped next has an alarm like everybody who waits.
+                ticket.alarm = if over { now } else { ticket.next_alarm(&self.policy, now) };
+                self.alarms.set(ticket.alarm, session);
+                self.drop_if_over(session, now, changes);
             }
-        }
-        self.give_back_memory();
-    }
-
-    /// Returns memory after a great many people have gone.
-    pub(crate) fn give_back_memory(&mut self) {
-        if self.people.capacity() > 4096 && self.people.len() < self.people.capacity() / 8 {
-            self.people.shrink_to(self.people.len() * 2);
-        }
-        if self.memories.capacity() > 4096 && self.memories.len() < self.memories.capacity() / 8 {
-            self.memories.shrink_to(self.memories.len() * 2);
+            Person::Idle { .. } => {
+                self.people.remove(&session);
+            }
+            Person::Reserved(_) | Person::Seated(_) => {}
         }
     }
 
-    /// Forms the rooms that are possible on a topic, at most [`ROOMS_PER_STEP`].
-    pub(crate) fn settle(&mut self, topic: TopicId, now: Millis, changes: &mut Vec<Change>) {
-        for _ in 0..ROOMS_PER_STEP {
-            let mut heads = LobbyHeads {
+    /// Forms the rooms that are possible on a topic, at most `limit`, and answers how many it formed.
+    pub(crate) fn settle(
+        &mut self,
+        topic: TopicId,
+        limit: usize,
+        now: Millis,
+        changes: &mut Vec<Change>,
+    ) -> usize {
+        for formed in 0..limit {
+            let heads = LobbyHeads {
                 policy: &self.policy,
                 people: &self.people,
                 queues: &self.queues,
                 now,
-                over: Vec::new(),
             };
-            let chosen = choose(
-                &mut heads,
-                &self.companions,
-                &self.policy.room_types,
-                self.policy.merge_fallback,
-                topic,
-                now,
-            );
-            let over = heads.over;
-            let nobody_over = over.is_empty();
-            for (session, reason) in over {
-                self.drop(session, reason, now, changes);
-            }
-            match chosen {
+            match choose(&heads, &self.companions, &self.policy, topic, now) {
                 Some((kind, group)) => self.reserve(topic, kind, &group, now, changes),
-                // Those who were dropped may have hidden others who can be seated.
-                None if !nobody_over => {}
                 None => {
                     self.unsettled.remove(&topic);
-                    return;
+                    return formed;
                 }
             }
         }
         self.unsettled.insert(topic);
+        limit
     }
 
-    pub(crate) fn reserve(
+    fn reserve(
         &mut self,
         topic: TopicId,
         kind: Kind,
@@ -190,25 +207,32 @@ impl<C: Companions> Lobby<C> {
     ) {
         let room = self.room_ids.next(now);
         let mut people = Vec::with_capacity(group.len());
-        for candidate in group {
-            let session = candidate.session;
-            let Some(Person::Waiting(ticket)) = self.people.get(&session) else { continue };
-            let ticket = *ticket;
-            self.queues.remove(ticket.queue, ticket.number);
-            self.alarms.clear(ticket.alarm, ticket.number, session);
+        for Candidate { session, .. } in group {
+            let Some(ticket) = self.dequeue(*session) else { continue };
             let hold = Hold { ticket, room, leaving: None };
-            self.people.insert(session, Person::Reserved(Box::new(hold)));
+            self.stand(*session, Person::Reserved(Box::new(hold)));
             people.push(Reserved {
-                session,
+                session: *session,
                 ticket: ticket.number,
                 requested: ticket.queue.room_type,
                 since: ticket.since,
             });
         }
         let reservation = Reservation { room, topic, kind, formed_at: now, people };
-        self.lapses.push_back((now.saturating_add(self.policy.reservation_ttl), room));
+        self.lapses.insert((self.lapses_at(&reservation), room));
         self.reservations.insert(room, reservation.clone());
         changes.push(Change::Reserved(reservation));
+    }
+
+    fn lapses_at(&self, reservation: &Reservation) -> Millis {
+        reservation.formed_at.saturating_add(self.policy.reservation_ttl)
+    }
+
+    /// Forgets a reservation; its people are dealt with by the caller.
+    pub(crate) fn take_reservation(&mut self, room: RoomId) -> Option<Reservation> {
+        let reservation = self.reservations.remove(&room)?;
+        self.lapses.remove(&(self.lapses_at(&reservation), room));
+        Some(reservation)
     }
 
     pub(crate) fn undo(
@@ -218,33 +242,32 @@ impl<C: Companions> Lobby<C> {
         now: Millis,
         changes: &mut Vec<Change>,
     ) {
-        let Some(reservation) = self.reservations.remove(&room) else { return };
+        let Some(reservation) = self.take_reservation(room) else { return };
         for person in &reservation.people {
-            let held = matches!(
-                self.people.get(&person.session),
-                Some(Person::Reserved(hold)) if hold.room == room
-            );
-            if held {
-                self.put_back(person.session, Some(undone), now, changes);
-            }
+            self.put_back(person.session, room, undone, now, changes);
         }
     }
 
-    /// Ends the hold on somebody: back in the queue at the old place, or idle when they wanted to
-    /// leave, when the wait has ended meanwhile, or when rooms with them were refused too often.
+    /// Ends the hold of a room on somebody: back in the queue at the old place, or idle when they
+    /// wanted to leave, when the wait has ended meanwhile, or when rooms with them were refused too
+    /// often. Somebody who is not held by this room stays where they are.
     pub(crate) fn put_back(
         &mut self,
         session: SessionId,
-        undone: Option<Undone>,
+        room: RoomId,
+        undone: Undone,
         now: Millis,
         changes: &mut Vec<Change>,
     ) {
-        let Some(Person::Reserved(hold)) = self.people.remove(&session) else { return };
+        let hold = match self.people.get(&session) {
+            Some(Person::Reserved(hold)) if hold.room == room => **hold,
+            _ => return,
+        };
         let mut ticket = hold.ticket;
-        if undone == Some(Undone::Refused) {
+        if undone == Undone::Refused {
             ticket.refusals += 1;
-            let hold = HOLD.0 << u32::from(ticket.refusals - 1).min(8);
-            ticket.held_until = now.saturating_add(hold.min(HOLD.1));
+            let doubled = HOLD.0 << u32::from(ticket.refusals - 1);
+            ticket.held_until = now.saturating_add(doubled.min(HOLD.1));
         }
         let failed = Some(IdleReason::Failed).filter(|_| ticket.refusals >= REFUSALS);
         // Nobody could show a sign of life that counted while the room was being written.
@@ -256,10 +279,23 @@ impl<C: Companions> Lobby<C> {
             }
             None => {
                 self.place_ticket(session, ticket, now);
+                self.unsettled.insert(ticket.queue.topic);
                 changes.push(Change::Returned { session, ticket: ticket.number });
             }
         }
-        self.unsettled.insert(ticket.queue.topic);
+    }
+
+    /// Gives somebody who waits, or is held by the room, a seat in it.
+    pub(crate) fn seat(&mut self, person: &Reserved, reservation: &Reservation) {
+        self.dequeue(person.session);
+        let seat = Seat {
+            room: reservation.room,
+            topic: reservation.topic,
+            size: reservation.size(),
+            requested: person.requested,
+            matched_at: reservation.formed_at,
+        };
+        self.stand(person.session, Person::Seated(seat));
     }
 
     pub(crate) fn end(&mut self, room: RoomId, now: Millis, changes: &mut Vec<Change>) {
@@ -271,14 +307,17 @@ impl<C: Companions> Lobby<C> {
     }
 }
 
-/// The heads of the queues as the choice sees them, and who was found to be gone on the way (the
-/// same person possibly more than once).
+/// When the alarm of somebody idle goes off: on the full second, since nobody waits for it.
+fn forgotten_at(until: Millis) -> Millis {
+    until.checked_next_multiple_of(1_000).unwrap_or(until)
+}
+
+/// The heads of the queues as the choice sees them.
 struct LobbyHeads<'a> {
     policy: &'a Policy,
-    people: &'a HashMap<SessionId, Person>,
+    people: &'a Shards<SessionId, Person>,
     queues: &'a Queues,
     now: Millis,
-    over: Vec<(SessionId, IdleReason)>,
 }
 
 impl Heads for LobbyHeads<'_> {
@@ -286,22 +325,17 @@ impl Heads for LobbyHeads<'_> {
         self.queues.length(queue)
     }
 
-    fn candidates(&mut self, queue: Queue) -> Vec<Candidate> {
-        let mut candidates = Vec::new();
-        for (_, session) in self.queues.people(queue) {
-            let Some(Person::Waiting(ticket)) = self.people.get(&session) else { continue };
-            if let Some(reason) = ticket.over(self.policy, self.now) {
-                self.over.push((session, reason));
-                if self.over.len() >= SWEEP_LIMIT {
-                    break;
-                }
-            } else if ticket.held_until <= self.now {
-                candidates.push(ticket.candidate(session, self.policy, self.now));
-                if candidates.len() >= LOOK_AHEAD {
-                    break;
-                }
+    fn candidates(&self, queue: Queue) -> Vec<Candidate> {
+        let seatable = |session: SessionId| match self.people.get(&session) {
+            Some(Person::Waiting(ticket))
+                if ticket.held_until <= self.now
+                    && ticket.over(self.policy, self.now).is_none() =>
+            {
+                Some(ticket.candidate(session, self.policy, self.now))
             }
-        }
-        candidates
+            _ => None,
+        };
+        let people = self.queues.people(queue).take(SCAN_LIMIT);
+        people.filter_map(|(_, session)| seatable(session)).take(LOOK_AHEAD).collect()
     }
 }

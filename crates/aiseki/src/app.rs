@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{Change, SessionId, Sign};
+use aiseki_lobby::{Change, Queue, SessionId, Sign, TopicId};
 use anyhow::Context as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::http::{self, Listener, Outside, Services};
-use crate::matching::Matching;
+use crate::matching::{Join, Matching};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::push::Push;
@@ -52,10 +52,6 @@ pub struct Server {
 impl Server {
     /// Opens the store, binds the port and starts to serve.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        let max_connections = max_connections(config.max_connections);
-        let listener = Listener::bind(config.listen, max_connections)
-            .with_context(|| format!("cannot listen on {}", config.listen))?;
-        let address = listener.address().context("the port is not known")?;
         let metrics = Arc::new(Metrics::new());
         let (closed, closings) = mpsc::unbounded_channel();
         let push = Push::new(move |session| {
@@ -66,6 +62,11 @@ impl Server {
         let topics = Arc::new(Topics::load(store.clone()).await?);
         let bans = Arc::new(Bans::load(store.clone()).await?);
         let operators = Operators::new(topics.clone(), bans.clone(), store.clone(), store.clone());
+        // The port comes after the store: of two processes that want both, the second is told of the
+        // directory, which is the reason that matters.
+        let listener = Listener::bind(config.listen, max_connections(config.max_connections))
+            .with_context(|| format!("cannot listen on {}", config.listen))?;
+        let address = listener.address().context("the port is not known")?;
         operators.reconcile().await?;
         if config.demo {
             add_demonstration(&topics).await?;
@@ -159,12 +160,11 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// The services of a store that no server has open: for tools that fill one.
+#[derive(Clone)]
 pub struct Offline {
     store: Arc<EmbeddedStore>,
-    /// What people can talk about.
-    pub topics: Arc<Topics>,
-    /// Seating people.
-    pub matching: Matching,
+    topics: Arc<Topics>,
+    matching: Matching,
 }
 
 impl Offline {
@@ -175,6 +175,20 @@ impl Offline {
         let bans = Arc::new(Bans::load(store.clone()).await?);
         let matching = Matching::new(store.clone(), topics.clone(), bans);
         Ok(Self { store, topics, matching })
+    }
+
+    /// Adds an active topic, and returns its number.
+    pub async fn add_topic(&self, title: String) -> anyhow::Result<TopicId> {
+        Ok(self.topics.add(Title::try_from(title)?, true).await?.id)
+    }
+
+    /// Lets somebody wait.
+    pub async fn join(&self, session: SessionId, queue: Queue) -> anyhow::Result<()> {
+        let address = Ipv4Addr::LOCALHOST.into();
+        match self.matching.join(Join { session, queue, address }).await? {
+            Ok(_) => Ok(()),
+            Err(why) => anyhow::bail!("somebody could not join: {why:?}"),
+        }
     }
 
     /// Commits everything and closes the store.
@@ -253,7 +267,9 @@ fn announce(push: &Push, change: &Change) {
         | Change::Returned { session, .. }
         | Change::Vacated { session, .. } => push.announce(*session),
         Change::Seated { people, .. } | Change::Ended { people, .. } => {
-            people.iter().for_each(|session| push.announce(*session));
+            for session in people {
+                push.announce(*session);
+            }
         }
         // Nobody is told of a room before it is written.
         Change::Reserved(_) => {}
@@ -268,12 +284,13 @@ async fn keep_present(
     mut closings: mpsc::UnboundedReceiver<SessionId>,
 ) {
     let mut interval = tokio::time::interval(every);
+    let mut closed = Vec::new();
     loop {
         let touched = tokio::select! {
             _ = interval.tick() => touch_all(&matching, &push).await,
-            closed = closings.recv() => match closed {
-                Some(session) => matching.touch(vec![session], Sign::Closed).await,
-                None => return,
+            count = closings.recv_many(&mut closed, TOUCHED_AT_ONCE) => match count {
+                0 => return,
+                _ => matching.touch(std::mem::take(&mut closed), Sign::Closed).await,
             },
         };
         // While the store is away nobody is dropped, and afterwards presence starts anew.

@@ -1,13 +1,18 @@
 //! The command line: a file per subcommand, and what they share.
 
 mod backup;
+mod bans;
 mod bench;
 mod child;
+mod client;
 mod config;
 mod output;
+mod queues;
+mod rooms;
 mod serve;
 mod server_url;
 mod simulate;
+mod topics;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,6 +31,12 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage, or a setting that cannot be used.
     Usage = 2,
+    /// No server answers.
+    Unreachable = 3,
+    /// The admin token is missing or wrong, or the server has none.
+    Token = 4,
+    /// What was named does not exist.
+    Absent = 5,
 }
 
 /// Why a command did not do what it should: a line for people, and an exit code for programs.
@@ -76,6 +87,10 @@ enum Command {
     Bench(bench::Bench),
     BenchEmpty(bench::BenchEmpty),
     Simulate(simulate::Simulate),
+    Topics(topics::Topics),
+    Bans(bans::Bans),
+    Queues(queues::Queues),
+    Rooms(rooms::Rooms),
 }
 
 impl Command {
@@ -87,6 +102,10 @@ impl Command {
             Self::Bench(command) => command.run(environment),
             Self::BenchEmpty(command) => command.run(),
             Self::Simulate(command) => command.run(environment),
+            Self::Topics(command) => command.run(environment),
+            Self::Bans(command) => command.run(environment),
+            Self::Queues(command) => command.run(environment),
+            Self::Rooms(command) => command.run(environment),
         }
     }
 }

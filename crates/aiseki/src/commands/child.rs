@@ -17,7 +17,6 @@ use tokio::time::timeout;
 use super::server_url::ServerUrl;
 use crate::app::Offline;
 use crate::config::{Config, Environment};
-use crate::topics::Title;
 
 /// Opening a file with a million people in it may take a while.
 const READY: Duration = Duration::from_mins(1);
@@ -72,7 +71,7 @@ pub(super) async fn serve(
     config.rate_limits = None;
     let offline = Offline::open(&config).await?;
     for number in 1..=topics {
-        offline.topics.add(Title::try_from(format!("話題 {number}"))?, true).await?;
+        offline.add_topic(format!("話題 {number}")).await?;
     }
     offline.close().await;
     serve_again(directory, flags).await

@@ -1,8 +1,10 @@
 //! The real program's command line, as an operator meets it.
 
+mod admin;
 mod backup;
 mod help;
+mod operators;
 mod program;
-mod server;
+mod running;
 mod settings;
 mod simulate;

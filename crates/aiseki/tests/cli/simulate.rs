@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::program::Program;
-use crate::server::Server;
+use crate::running::{Running, TOKEN};
 
 #[test]
 fn simulated_people_meet_on_a_server_of_their_own_and_everything_holds() {
@@ -22,16 +22,22 @@ fn simulated_people_meet_on_a_server_of_their_own_and_everything_holds() {
 
 #[test]
 fn the_limits_of_a_server_are_respected_and_nobody_is_left_behind() {
-    let program = Program::new();
-    let server = Server::start(&program, &["--address-rate-limit", "20/2s"]);
-    let ended =
-        program.run(&["simulate", "--people", "20", "--for", "3s", "--server", &server.url()]);
+    let server = Running::start(&["--address-rate-limit", "20/2s"]);
+    server.call("POST", "/admin/topics", TOKEN, r#"{"title":"a"}"#);
+    let ended = server.program().run(&[
+        "simulate",
+        "--people",
+        "20",
+        "--for",
+        "3s",
+        "--server",
+        &server.url(),
+    ]);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("which was respected"), "{}", ended.stdout);
-    let (_, topics) = server.ask("GET", "/api/topics", "", "");
-    for topic in topics["topics"].as_array().unwrap() {
-        assert_eq!(topic["waiting"], serde_json::json!({ "2": 0, "3": 0 }), "{topics}");
-    }
+    let topics = server.call("GET", "/api/topics", "", "");
+    let waiting = &topics["topics"][0]["waiting"];
+    assert_eq!(*waiting, serde_json::json!({ "2": 0, "3": 0 }), "{topics}");
 }
 
 #[test]

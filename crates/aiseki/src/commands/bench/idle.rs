@@ -13,7 +13,6 @@ use super::{closed, process};
 use crate::app::Offline;
 use crate::commands::child::{self, Temporary};
 use crate::config::Config;
-use crate::topics::Title;
 use aiseki_lobby::{Policy, Queue, SessionId, TopicId};
 
 /// Rooms of all sizes, so that many people fit into few topics without ever filling a room: one
@@ -159,28 +158,22 @@ async fn fill(directory: &Temporary, people: usize, empty: usize) -> anyhow::Res
     };
     let offline = Offline::open(&config).await?;
     for number in 0..people.div_ceil(PER_TOPIC) + empty {
-        offline.topics.add(Title::try_from(format!("{number}"))?, true).await?;
+        offline.add_topic(number.to_string()).await?;
     }
     let mut places = places().take(people).enumerate();
     loop {
         let mut joins = JoinSet::new();
         for (person, (topic, room_type)) in places.by_ref().take(AT_ONCE) {
             let topic = TopicId(i64::try_from(topic + 1)?);
-            let join = crate::matching::Join {
-                session: SessionId((person as u128 + 1).to_be_bytes()),
-                queue: Queue { topic, room_type },
-                address: std::net::Ipv4Addr::LOCALHOST.into(),
-            };
-            let matching = offline.matching.clone();
-            joins.spawn(async move { matching.join(join).await });
+            let session = SessionId((person as u128 + 1).to_be_bytes());
+            let offline = offline.clone();
+            joins.spawn(async move { offline.join(session, Queue { topic, room_type }).await });
         }
         if joins.is_empty() {
             break;
         }
         while let Some(joined) = joins.join_next().await {
-            if joined?.is_ok_and(|entered| entered.is_err()) {
-                bail!("somebody could not join");
-            }
+            joined??;
         }
     }
     offline.close().await;
