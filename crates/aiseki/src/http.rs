@@ -5,6 +5,7 @@ mod client;
 mod error;
 mod events;
 mod extract;
+pub(crate) mod fuzz;
 mod matching;
 mod ops;
 mod rooms;

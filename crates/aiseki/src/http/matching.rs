@@ -29,6 +29,13 @@ pub(super) struct JoinBody {
     room_type: i64,
 }
 
+impl JoinBody {
+    /// The topic and the size.
+    pub(super) fn asked(&self) -> (i64, i64) {
+        (self.topic_id, self.room_type)
+    }
+}
+
 /// Join a queue
 ///
 /// Waits for a room, or is seated at once. Repeating it keeps the place.
