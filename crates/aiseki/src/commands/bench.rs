@@ -18,6 +18,7 @@ use clap::Args;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use self::closed::Measured;
 use self::open::{Plan, Scenario};
 use self::report::Report;
 use super::child::{Served, Temporary};
@@ -108,6 +109,14 @@ struct Target {
     name: String,
     url: ServerUrl,
     topics: Vec<i64>,
+    /// Its process, when it is one of our own.
+    pid: Option<u32>,
+}
+
+impl Target {
+    fn measured(&self) -> Measured<'_> {
+        Measured { url: &self.url, pid: self.pid }
+    }
 }
 
 /// One series of latencies.
@@ -123,6 +132,7 @@ struct Rates {
     target: String,
     what: &'static str,
     per_second: Vec<f64>,
+    cpu_micros_each: Vec<f64>,
 }
 
 impl Bench {
@@ -180,7 +190,7 @@ impl Bench {
             None
         };
         let targets = self.targets(servers, own.as_ref()).await?;
-        self.rounds(&targets, &empty.url, &mut report).await?;
+        self.rounds(&targets, &empty, &mut report).await?;
         empty.stop().await;
         if let Some(own) = own {
             own.stop().await;
@@ -197,7 +207,7 @@ impl Bench {
         for url in own.map(|own| own.url.clone()).into_iter().chain(servers) {
             let topics = crowd::topics(&url).await?;
             let name = if own.is_some() { "aiseki".into() } else { url.to_string() };
-            targets.push(Target { name, url, topics });
+            targets.push(Target { name, url, topics, pid: own.map(|own| own.pid) });
         }
         Ok(targets)
     }
@@ -205,7 +215,7 @@ impl Bench {
     async fn rounds(
         &self,
         targets: &[Target],
-        empty: &ServerUrl,
+        empty: &Served,
         report: &mut Report,
     ) -> anyhow::Result<()> {
         let connections = usize::from(self.connections);
@@ -214,15 +224,21 @@ impl Bench {
         let each = Scenario::SERVED.len() + 1;
         let steps = (self.rounds as usize) * (targets.len() * each + 2);
         let progress = Progress::new(steps as u64);
-        let nobody = Target { name: "empty handler".into(), url: empty.clone(), topics: vec![1] };
+        let nobody = Target {
+            name: "empty handler".into(),
+            url: empty.url.clone(),
+            topics: vec![1],
+            pid: Some(empty.pid),
+        };
         for _ in 0..self.rounds {
             progress.next("empty handler, as fast as it can");
-            let rate = closed::nothing(empty, connections, time).await?;
-            report.add_rate(&nobody.name, "requests", rate);
+            let nothing = closed::nothing(&nobody.measured(), connections, time).await?;
+            report.add_throughput(&nobody.name, "requests", nothing);
             for target in targets {
                 progress.next(&format!("joins as fast as {} can", target.name));
-                let rate = closed::joins(&target.url, &target.topics, connections, time).await?;
-                report.add_rate(&target.name, "joins", rate);
+                let measured = target.measured();
+                let joins = closed::joins(&measured, &target.topics, connections, time).await?;
+                report.add_throughput(&target.name, "joins", joins);
             }
             progress.next("empty handler");
             self.latencies(&nobody, Scenario::Empty, due, time, report).await?;

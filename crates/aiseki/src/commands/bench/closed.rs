@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::crowd::{self, join};
+use super::process;
 use super::wire::Wire;
 use crate::commands::server_url::ServerUrl;
 
@@ -14,47 +15,69 @@ use crate::commands::server_url::ServerUrl;
 const TRIAL: usize = 20_000;
 const TRIAL_TIME: Duration = Duration::from_secs(1);
 
+/// A server, and its process when it is one of our own.
+pub(super) struct Measured<'a> {
+    pub(super) url: &'a ServerUrl,
+    pub(super) pid: Option<u32>,
+}
+
+impl Measured<'_> {
+    fn cpu(&self) -> Option<Duration> {
+        process::cpu(self.pid?).ok()
+    }
+}
+
+/// What was done in a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Throughput {
+    pub(super) per_second: f64,
+    /// The server's time on the cores for each, in microseconds. Unlike the rate it says the same
+    /// when others use the cores too.
+    pub(super) cpu_micros_each: Option<f64>,
+}
+
 /// Joins as fast as they are answered, each of a new person, two by two into rooms.
 pub(super) async fn joins(
-    url: &ServerUrl,
+    server: &Measured<'_>,
     topics: &[i64],
     connections: usize,
     time: Duration,
-) -> anyhow::Result<f64> {
-    let trial = crowd::sessions(url, TRIAL).await?;
-    let warm = run(url, topics, connections, TRIAL_TIME, Some(trial)).await?;
-    let needed = warm * 1.5 * time.as_secs_f64();
+) -> anyhow::Result<Throughput> {
+    let trial = crowd::sessions(server.url, TRIAL).await?;
+    let warm = run(server, topics, connections, TRIAL_TIME, Some(trial)).await?;
+    let needed = warm.per_second * 1.5 * time.as_secs_f64();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
-    let tokens = crowd::sessions(url, needed as usize + connections * 2).await?;
-    run(url, topics, connections, time, Some(tokens)).await
+    let tokens = crowd::sessions(server.url, needed as usize + connections * 2).await?;
+    run(server, topics, connections, time, Some(tokens)).await
 }
 
 /// The same bytes, sent to a handler that does nothing.
 pub(super) async fn nothing(
-    url: &ServerUrl,
+    server: &Measured<'_>,
     connections: usize,
     time: Duration,
-) -> anyhow::Result<f64> {
-    run(url, &[1], connections, TRIAL_TIME / 2, None).await?;
-    run(url, &[1], connections, time, None).await
+) -> anyhow::Result<Throughput> {
+    run(server, &[1], connections, TRIAL_TIME / 2, None).await?;
+    run(server, &[1], connections, time, None).await
 }
 
 async fn run(
-    url: &ServerUrl,
+    server: &Measured<'_>,
     topics: &[i64],
     connections: usize,
     time: Duration,
     tokens: Option<Vec<String>>,
-) -> anyhow::Result<f64> {
+) -> anyhow::Result<Throughput> {
     let mut shares = vec![Vec::new(); connections];
     for (i, token) in tokens.iter().flatten().enumerate() {
         shares[i % connections].push(token.clone());
     }
     let endless = tokens.is_none();
+    let before = server.cpu();
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
     for (i, share) in shares.into_iter().enumerate() {
-        let (url, topic) = (url.clone(), topics[i % topics.len()]);
+        let (url, topic) = (server.url.clone(), topics[i % topics.len()]);
         tasks.spawn(async move {
             let mut wire = Wire::connect(&url).await?;
             let same = join(&url, &"x".repeat(88), topic, 2);
@@ -82,5 +105,7 @@ async fn run(
         operations += done??;
     }
     let per_second = f64::from(operations) / begun.elapsed().as_secs_f64();
-    Ok(per_second)
+    let used = server.cpu().zip(before).map(|(after, before)| after.saturating_sub(before));
+    let each = used.map(|used| used.as_secs_f64() * 1e6 / f64::from(operations.max(1)));
+    Ok(Throughput { per_second, cpu_micros_each: each })
 }

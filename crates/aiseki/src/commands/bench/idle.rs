@@ -45,6 +45,8 @@ pub(super) struct Waiting {
     pub(super) memory_bytes: u64,
     pub(super) file_bytes: u64,
     pub(super) joins_per_second: f64,
+    /// The server's time on the cores for each join.
+    pub(super) cpu_micros_each: f64,
 }
 
 /// The places of so many people who never fill a room.
@@ -139,9 +141,17 @@ pub(super) async fn wait(
     // The last topics are empty.
     let all = topics(&server.url).await?;
     let free = &all[all.len() - connections..];
-    let joins = closed::joins(&server.url, free, connections, time).await?;
+    let measured = closed::Measured { url: &server.url, pid: Some(server.pid) };
+    let joins = closed::joins(&measured, free, connections, time).await?;
     server.stop().await;
-    Ok(Waiting { people, ready_ms, memory_bytes, file_bytes, joins_per_second: joins })
+    Ok(Waiting {
+        people,
+        ready_ms,
+        memory_bytes,
+        file_bytes,
+        joins_per_second: joins.per_second,
+        cpu_micros_each: joins.cpu_micros_each.unwrap_or(0.0),
+    })
 }
 
 /// Makes a store in which so many people wait, beside as many empty topics as there are connections.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::closed::Throughput;
 use super::idle::{Idle, Waiting};
 use super::open::{Latencies, Scenario};
 use super::plot::{Line, svg};
@@ -46,17 +47,15 @@ impl Report {
         }
     }
 
-    pub(super) fn add_rate(&mut self, target: &str, what: &'static str, per_second: f64) {
-        match self.rates.iter_mut().find(|rates| rates.target == target) {
-            Some(rates) => rates.per_second.push(per_second),
-            None => {
-                self.rates.push(Rates {
-                    target: target.into(),
-                    what,
-                    per_second: vec![per_second],
-                });
-            }
-        }
+    pub(super) fn add_throughput(&mut self, target: &str, what: &'static str, new: Throughput) {
+        let at = self.rates.iter().position(|rates| rates.target == target).unwrap_or_else(|| {
+            let target = target.to_owned();
+            let (per_second, cpu_micros_each) = (Vec::new(), Vec::new());
+            self.rates.push(Rates { target, what, per_second, cpu_micros_each });
+            self.rates.len() - 1
+        });
+        self.rates[at].per_second.push(new.per_second);
+        self.rates[at].cpu_micros_each.extend(new.cpu_micros_each);
     }
 
     pub(super) fn add_latencies(
@@ -100,7 +99,10 @@ impl Report {
 
     pub(super) fn as_json(&self) -> anyhow::Result<String> {
         let rates = self.rates.iter().map(|rates| {
-            json!({ "target": rates.target, "what": rates.what, "per_second": rates.per_second })
+            json!({
+                "target": rates.target, "what": rates.what, "per_second": rates.per_second,
+                "cpu_micros_each": rates.cpu_micros_each,
+            })
         });
         let ratios = self.ratios().into_iter().map(|ratio| {
             let Ratio { of, to, median, least, most } = ratio;
@@ -172,6 +174,7 @@ impl Report {
                     mebibytes(waiting.memory_bytes),
                     (more / waiting.people.max(1) as u64).to_string(),
                     format!("{:.0}", waiting.joins_per_second),
+                    format!("{:.1} µs", waiting.cpu_micros_each),
                     mebibytes(waiting.file_bytes),
                 ]
             });
@@ -181,14 +184,15 @@ impl Report {
                 "MEMORY",
                 "BYTES EACH",
                 "JOINS/S BESIDE THEM",
+                "CPU OF A JOIN",
                 "FILE",
             ];
             text += &output::table(header, rows);
             if let [few, many] = others {
-                let ratio = few.joins_per_second / many.joins_per_second;
+                let ratio = many.cpu_micros_each / few.cpu_micros_each;
                 let _ = writeln!(
                     text,
-                    "\na join costs {ratio:.2} times as much with {} waiting as with {}",
+                    "\na join costs {ratio:.2} times as much of the cores with {} waiting as with {}",
                     many.people, few.people
                 );
             }
@@ -205,9 +209,11 @@ impl Report {
                 format!("{:.0} {}/s", median(&sorted), rates.what),
                 format!("{:.0}", sorted.first().copied().unwrap_or(0.0)),
                 format!("{:.0}", sorted.last().copied().unwrap_or(0.0)),
+                cpu(&rates.cpu_micros_each),
             ]
         });
-        *text += &output::table(["THROUGHPUT", "MEDIAN", "LEAST", "MOST"], rows);
+        let header = ["THROUGHPUT", "MEDIAN", "LEAST", "MOST", "CPU OF THE SERVER"];
+        *text += &output::table(header, rows);
         text.push('\n');
         let rows = self.ratios().into_iter().map(|ratio| {
             let Ratio { of, to, median, least, most } = ratio;
@@ -245,6 +251,12 @@ impl Report {
     }
 }
 
+fn cpu(micros_each: &[f64]) -> String {
+    let mut sorted = micros_each.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if sorted.is_empty() { String::new() } else { format!("{:.1} µs each", median(&sorted)) }
+}
+
 fn median(sorted: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
@@ -271,12 +283,16 @@ mod tests {
         Latencies { histogram, failed: 0 }
     }
 
+    fn throughput(per_second: f64) -> Throughput {
+        Throughput { per_second, cpu_micros_each: Some(30.0) }
+    }
+
     #[test]
     fn rounds_are_put_together_and_compared_turn_by_turn() {
         let mut report = Report::new(500, Duration::from_secs(3), 3, 64);
         for (empty, ours) in [(100.0, 50.0), (200.0, 50.0), (100.0, 40.0)] {
-            report.add_rate("empty handler", "requests", empty);
-            report.add_rate("aiseki", "joins", ours);
+            report.add_throughput("empty handler", "requests", throughput(empty));
+            report.add_throughput("aiseki", "joins", throughput(ours));
             report.add_latencies("aiseki", Scenario::Joins, latencies(2_000)).unwrap();
         }
         let ratios = report.ratios();
