@@ -17,7 +17,7 @@ pub const SWEEP_LIMIT: usize = 1000;
 /// Topics settled in one [`Lobby::tick`], at most.
 pub const TOPICS_PER_TICK: usize = 256;
 /// People ahead are counted up to this number, so that a poll costs the same in any queue.
-pub const AHEAD_LIMIT: usize = 100;
+pub const AHEAD_LIMIT: usize = 1000;
 /// For how long the lobby remembers why somebody is idle: ten minutes.
 pub const REASON_KEPT: Millis = 600_000;
 /// After this many refusals of rooms with the same person, that person's wait has failed.

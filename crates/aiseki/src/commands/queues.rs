@@ -24,7 +24,8 @@ struct All {
 #[derive(Deserialize)]
 struct Queue {
     topic_id: i64,
-    title: String,
+    /// None when the topic has gone meanwhile.
+    title: Option<String>,
     room_type: u8,
     waiting: u64,
     oldest_waiting_since: String,
@@ -52,7 +53,7 @@ fn table(All { queues }: All) -> String {
             queue.waiting.to_string(),
             wait,
             queue.oldest_waiting_since,
-            queue.title,
+            queue.title.unwrap_or_default(),
         ]
     });
     output::table(["TOPIC", "ROOM TYPE", "WAITING", "OLDEST", "SINCE", "TITLE"], rows)

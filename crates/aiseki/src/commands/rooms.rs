@@ -11,6 +11,9 @@ use super::client::{self, Client, Connection};
 use super::{Exit, Failure, output};
 use crate::config::Environment;
 
+/// As many as a server gives at once.
+const ROOMS_PER_PAGE: &str = "1000";
+
 /// List and close the live rooms of a running server
 #[derive(Args)]
 #[command(after_help = client::HELP)]
@@ -139,6 +142,7 @@ fn route(topic: Option<i64>, after: Option<&str>) -> String {
             }
         }
     };
+    parameter("limit", ROOMS_PER_PAGE);
     if let Some(topic) = topic {
         parameter("topic", &topic.to_string());
     }
@@ -180,10 +184,10 @@ mod tests {
 
     #[test]
     fn a_cursor_is_escaped() {
-        assert_eq!(route(None, None), "/admin/rooms");
+        assert_eq!(route(None, None), "/admin/rooms?limit=1000");
         assert_eq!(
             route(Some(4), Some("a/ =&é")),
-            "/admin/rooms?topic=4&after=a%2F%20%3D%26%C3%A9"
+            "/admin/rooms?limit=1000&topic=4&after=a%2F%20%3D%26%C3%A9"
         );
     }
 

@@ -1,6 +1,8 @@
 //! The real program's command line, as an operator meets it.
 
+mod admin;
 mod help;
 mod operators;
 mod program;
+mod running;
 mod settings;

@@ -68,7 +68,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "topics",
         ],
     ),
-    ("commands", &["app", "config", "duration"]),
+    ("commands", &["app", "clock", "config", "duration"]),
 ];
 
 /// The module that a file belongs to.

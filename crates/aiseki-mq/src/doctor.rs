@@ -1,0 +1,96 @@
+//! What is wrong with a queue or its server, and what the server's settings can lose.
+//!
+//! The server is looked at from outside, a page at a time, so that nothing is held up. What looks
+//! wrong then is asked for again in one step, and only what is wrong there too is reported.
+
+mod invariants;
+mod settings;
+
+use redis::Value;
+
+use crate::answer;
+use crate::error::Result;
+use crate::link::Link;
+use crate::lists::Lists;
+use crate::metrics::Metrics;
+use crate::server::Server;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// Something to know: a choice, and what it can lose.
+    Note,
+    /// Something is wrong.
+    Wrong,
+}
+
+impl Level {
+    /// `good`, `note` or `wrong`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Note => "note",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+/// One thing that the doctor found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub level: Level,
+    /// What it is about, such as `eviction` or `leases`.
+    pub subject: &'static str,
+    /// The finding, in plain words.
+    pub text: String,
+}
+
+impl Finding {
+    fn good(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Good, subject, text: text.into() }
+    }
+
+    fn note(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Note, subject, text: text.into() }
+    }
+
+    fn wrong(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Wrong, subject, text: text.into() }
+    }
+}
+
+/// Looks at a server's version, persistence, eviction, memory and replication.
+pub async fn examine_server(server: &Server) -> Result<Vec<Finding>> {
+    let link = Link::new(server.clone(), Metrics::default());
+    settings::examine(&link).await
+}
+
+/// Looks at a `lists` queue: every message in exactly one state, no payload without a message, no
+/// unique key that points nowhere; the longest list, its encoding, and the dead letters.
+pub async fn examine_queue(queue: &Lists) -> Result<Vec<Finding>> {
+    invariants::examine(queue.shared()).await
+}
+
+/// `INFO` as pairs.
+async fn info(link: &Link) -> Result<Vec<(String, String)>> {
+    let text = match link.query(&redis::cmd("INFO")).await? {
+        // A cluster answers for each node; they are alike, so the first one speaks for all.
+        Value::Map(nodes) => match nodes.into_iter().next() {
+            Some((_, text)) => readable(text)?,
+            None => String::new(),
+        },
+        text => readable(text)?,
+    };
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
+}
+
+fn readable(text: Value) -> Result<String> {
+    match text {
+        Value::VerbatimString { text, .. } => Ok(text),
+        other => answer::text(other),
+    }
+}

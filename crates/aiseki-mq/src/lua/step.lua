@@ -1,0 +1,146 @@
+#!lua flags=allow-oom
+-- A worker's step: acks what is done, takes back what has expired, makes ready what is due, and
+-- claims up to `max` messages with a fencing token each.
+--
+-- KEYS: the fourteen keys of the shard (parts/keys.lua); the worker's last claim.
+-- ARGV: now in ms or ''; worker; sequence number of the claim; max (0 to 1,000); lease in ms;
+--       crash budget; bound and age in ms of the memo of acked ids; number of acks; then for each
+--       ack: id, token.
+-- Returns: in how many ms a lease or delay is due (-1: none); 1 if paused; messages left ready;
+--       one digit for each ack (1 acked, 2 acked before, 0 stale); then for each delivery: id,
+--       body, meta.
+--
+-- A claim repeated with the same worker and sequence returns the same deliveries, those that still
+-- are this worker's; one with a lower sequence, that was late on its way, claims nothing.
+--@include keys
+--@include now
+--@include ring
+--@include meta
+--@include unique
+--@include bury
+--@include memo
+--@include due
+--@include ack
+local q = mq_keys(1)
+local last_claim = KEYS[15]
+local now = mq_now(ARGV[1])
+local worker, sequence, max = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local lease, crash_budget = tonumber(ARGV[5]), tonumber(ARGV[6])
+local acks = tonumber(ARGV[9])
+
+local codes = ''
+if acks > 0 then
+  codes = mq_ack(q, now, tonumber(ARGV[7]), tonumber(ARGV[8]), 10, acks)
+end
+local state = redis.call('HMGET', q.state, 'paused', 'fence', 'run')
+local paused = state[1] and 1 or 0
+local wait = mq_due(q, now, state[3], lease, crash_budget)
+local reply = { wait, paused, 0, codes }
+
+-- What the claim with this sequence got, when its answer was lost.
+local function claimed_before(text)
+  local ids = {}
+  for id in string.gmatch(text, '\n([^\n]+)') do
+    ids[#ids + 1] = id
+  end
+  if #ids == 0 then
+    return
+  end
+  local bodies = redis.call('HMGET', q.payload, unpack(ids))
+  local metas = redis.call('HMGET', q.meta, unpack(ids))
+  for i = 1, #ids do
+    local token, _, _, _, holder = mq_meta(metas[i])
+    if token ~= '0' and holder == worker and bodies[i] then
+      reply[#reply + 1] = ids[i]
+      reply[#reply + 1] = bodies[i]
+      reply[#reply + 1] = metas[i]
+    end
+  end
+end
+
+-- An id in `ready` without a readable payload was cancelled, or its payload is lost.
+local function without_payload(id, body)
+  if redis.call('SREM', q.cancelled, id) == 1 then
+    return
+  end
+  local reason = body and 'the payload cannot be read' or 'the payload is gone'
+  local _, failures, crashes, last = mq_meta(redis.call('HGET', q.meta, id))
+  mq_bury(q, now, id, failures, crashes, last, reason)
+end
+
+-- Tokens only grow, even when the counter was lost: it starts again from the time.
+local fence = math.max(tonumber(state[2] or '0'), now * 1000)
+local deadline = string.format('%.0f', now + lease)
+local names, leases, changed = {}, {}, {}
+
+-- Leases one message, unless it has no payload or is out with a worker already.
+local function take(id, body, meta)
+  if not body or string.byte(body, 14) ~= 32 then
+    without_payload(id, body)
+    return
+  end
+  local held, counts = '0', ':0:0:0:'
+  if meta then
+    local failures, crashes, last
+    held, failures, crashes, last = mq_meta(meta)
+    counts = ':' .. failures .. ':' .. crashes .. ':' .. last .. ':'
+  end
+  if held ~= '0' then
+    return
+  end
+  fence = fence + 1
+  meta = string.format('%.0f', fence) .. counts .. worker
+  local n = #names + 1
+  names[n] = id
+  leases[2 * n - 1] = deadline
+  leases[2 * n] = id
+  changed[2 * n - 1] = id
+  changed[2 * n] = meta
+  reply[3 * n + 2] = id
+  reply[3 * n + 3] = body
+  reply[3 * n + 4] = meta
+end
+
+local function claim()
+  -- Ids without a message leave gaps, which are filled; a bounded number of times.
+  for _ = 1, 8 do
+    local wanted = max - #names
+    local ids = wanted > 0 and redis.call('RPOP', q.ready, wanted)
+    if not ids then
+      break
+    end
+    local bodies = redis.call('HMGET', q.payload, unpack(ids))
+    local metas = redis.call('HMGET', q.meta, unpack(ids))
+    for i = 1, #ids do
+      take(ids[i], bodies[i], metas[i])
+    end
+  end
+  if #names == 0 then
+    return ''
+  end
+  redis.call('ZADD', q.leased, unpack(leases))
+  redis.call('HSET', q.meta, unpack(changed))
+  redis.call('HSET', q.state, 'fence', string.format('%.0f', fence))
+  return '\n' .. table.concat(names, '\n')
+end
+
+if max > 0 and paused == 0 then
+  local text = redis.call('GET', last_claim)
+  local before = text and tonumber(string.match(text, '^%d+')) or -1
+  if before == sequence then
+    claimed_before(text)
+  elseif before < sequence then
+    if not state[3] then
+      mq_grace(q, nil, lease)
+    end
+    local keep = math.max(lease * 4, 60000)
+    redis.call('SET', last_claim, ARGV[3] .. claim(), 'PX', string.format('%.0f', keep))
+  end
+end
+local left = redis.call('LLEN', q.ready)
+reply[3] = left
+-- This worker has all it wants, and there is more: somebody else is woken.
+if left > 0 and paused == 0 and (#reply - 4) / 3 >= max then
+  mq_ring(q)
+end
+return reply

@@ -1,0 +1,18 @@
+//! The queue on real servers.
+
+/// A server, a queue and a plain connection for one test.
+mod bed;
+/// What every engine keeps to.
+mod conformance;
+/// Workers that are killed or frozen, as processes.
+mod crash;
+/// The doctor finds what is wrong, and nothing in what is right.
+mod doctor;
+/// A network that cuts, delays and loses answers, and a server that goes away or forgets.
+mod faults;
+/// What the `lists` engine has beyond the common core.
+mod lists;
+/// The Lua itself: syntax, globals, and the part that others embed.
+mod scripts;
+/// The worker, on every engine.
+mod worker;
