@@ -1,6 +1,7 @@
 //! The command line: a file per subcommand, and what they share.
 
 mod config;
+mod mq;
 mod output;
 mod serve;
 
@@ -67,6 +68,7 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Mq(mq::Mq),
 }
 
 impl Command {
@@ -74,6 +76,7 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Mq(command) => command.run(environment),
         }
     }
 }

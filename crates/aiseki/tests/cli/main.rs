@@ -2,4 +2,5 @@
 
 mod help;
 mod program;
+mod queues;
 mod settings;
