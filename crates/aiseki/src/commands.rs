@@ -3,6 +3,7 @@
 mod bans;
 mod client;
 mod config;
+mod mq;
 mod output;
 mod queues;
 mod rooms;
@@ -83,6 +84,7 @@ enum Command {
     Bans(bans::Bans),
     Queues(queues::Queues),
     Rooms(rooms::Rooms),
+    Mq(mq::Mq),
 }
 
 impl Command {
@@ -94,6 +96,7 @@ impl Command {
             Self::Bans(command) => command.run(environment),
             Self::Queues(command) => command.run(environment),
             Self::Rooms(command) => command.run(environment),
+            Self::Mq(command) => command.run(environment),
         }
     }
 }

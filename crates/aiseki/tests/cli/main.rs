@@ -4,5 +4,6 @@ mod admin;
 mod help;
 mod operators;
 mod program;
+mod queues;
 mod running;
 mod settings;

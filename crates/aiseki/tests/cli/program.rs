@@ -38,6 +38,10 @@ impl Program {
         self
     }
 
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aiseki"));
         command.args(arguments).current_dir(&self.directory).env_clear().stdin(Stdio::null());
