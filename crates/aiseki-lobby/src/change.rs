@@ -75,7 +75,7 @@ pub enum Refused {
 pub enum Sign {
     /// The person is there now.
     Present,
-    /// The person closed the connection that kept them present.
+    /// The person closed the last connection that kept them present.
     Closed,
 }
 
@@ -88,7 +88,7 @@ pub enum Undone {
     Refused,
 }
 
-/// What [`Lobby::vacate`] found.
+/// What [`crate::Lobby::vacate`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vacate {
     /// The seat was given up.

@@ -212,7 +212,10 @@ impl<C: Companions> Lobby<C> {
         for person in &reservation.people {
             self.put_back(person.session, room, Undone::Lapsed, now, changes);
         }
-        let sits = |session: &SessionId| matches!(self.people.get(session), Some(Person::Seated(seat)) if seat.room == room);
+        let sits = |session: &SessionId| match self.people.get(session) {
+            Some(Person::Seated(seat)) => seat.room == room,
+            _ => false,
+        };
         seated.iter().copied().filter(|session| !sits(session)).collect()
     }
 

@@ -52,7 +52,8 @@ pub enum Kind {
     Full,
     /// Fewer, because the oldest has waited for the fallback time.
     Fallback,
-    /// People past their fallback time together with people who asked for the smaller room.
+    /// People past their fallback time together with people who asked for the smaller room, or for
+    /// another room that falls back to it.
     Merge,
 }
 

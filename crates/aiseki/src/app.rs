@@ -49,10 +49,6 @@ pub struct Server {
 impl Server {
     /// Opens the store, binds the port and starts to serve.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        let max_connections = max_connections(config.max_connections);
-        let listener = Listener::bind(config.listen, max_connections)
-            .with_context(|| format!("cannot listen on {}", config.listen))?;
-        let address = listener.address().context("the port is not known")?;
         let metrics = Arc::new(Metrics::new());
         let (closed, closings) = mpsc::unbounded_channel();
         let push = Push::new(move |session| {
@@ -63,6 +59,11 @@ impl Server {
         let topics = Arc::new(Topics::load(store.clone()).await?);
         let bans = Arc::new(Bans::load(store.clone()).await?);
         let operators = Operators::new(topics.clone(), bans.clone(), store.clone(), store.clone());
+        // The port comes after the store: of two processes that want both, the second is told of the
+        // directory, which is the reason that matters.
+        let listener = Listener::bind(config.listen, max_connections(config.max_connections))
+            .with_context(|| format!("cannot listen on {}", config.listen))?;
+        let address = listener.address().context("the port is not known")?;
         operators.reconcile().await?;
         if config.demo {
             add_demonstration(&topics).await?;
@@ -201,7 +202,9 @@ fn announce(push: &Push, change: &Change) {
         | Change::Returned { session, .. }
         | Change::Vacated { session, .. } => push.announce(*session),
         Change::Seated { people, .. } | Change::Ended { people, .. } => {
-            people.iter().for_each(|session| push.announce(*session));
+            for session in people {
+                push.announce(*session);
+            }
         }
         // Nobody is told of a room before it is written.
         Change::Reserved(_) => {}
@@ -216,12 +219,13 @@ async fn keep_present(
     mut closings: mpsc::UnboundedReceiver<SessionId>,
 ) {
     let mut interval = tokio::time::interval(every);
+    let mut closed = Vec::new();
     loop {
         let touched = tokio::select! {
             _ = interval.tick() => touch_all(&matching, &push).await,
-            closed = closings.recv() => match closed {
-                Some(session) => matching.touch(vec![session], Sign::Closed).await,
-                None => return,
+            count = closings.recv_many(&mut closed, TOUCHED_AT_ONCE) => match count {
+                0 => return,
+                _ => matching.touch(std::mem::take(&mut closed), Sign::Closed).await,
             },
         };
         // While the store is away nobody is dropped, and afterwards presence starts anew.

@@ -1,9 +1,15 @@
 //! The command line: a file per subcommand, and what they share.
 
+mod bans;
+mod client;
 mod config;
 mod mq;
 mod output;
+mod queues;
+mod rooms;
 mod serve;
+mod server_url;
+mod topics;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,6 +28,12 @@ pub enum Exit {
     Failed = 1,
     /// Wrong usage, or a setting that cannot be used.
     Usage = 2,
+    /// No server answers.
+    Unreachable = 3,
+    /// The admin token is missing or wrong, or the server has none.
+    Token = 4,
+    /// What was named does not exist.
+    Absent = 5,
 }
 
 /// Why a command did not do what it should: a line for people, and an exit code for programs.
@@ -68,6 +80,10 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Topics(topics::Topics),
+    Bans(bans::Bans),
+    Queues(queues::Queues),
+    Rooms(rooms::Rooms),
     Mq(mq::Mq),
 }
 
@@ -76,6 +92,10 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Topics(command) => command.run(environment),
+            Self::Bans(command) => command.run(environment),
+            Self::Queues(command) => command.run(environment),
+            Self::Rooms(command) => command.run(environment),
             Self::Mq(command) => command.run(environment),
         }
     }

@@ -173,7 +173,7 @@ mod tests {
         let limits = config.rate_limits.unwrap();
         assert_eq!(limits.session, RateLimit { burst: 30, per: 60_000 });
         assert_eq!(limits.address, RateLimit { burst: 600, per: 60_000 });
-        assert_eq!((config.demo, config.max_connections), (true, 20_000));
+        assert_eq!((config.demo, config.max_connections), (true, 16_384));
         assert!(config.admin_token.is_none() && config.warnings.is_empty());
     }
 

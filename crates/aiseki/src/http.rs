@@ -122,13 +122,13 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(events::socket))
         .routes(routes!(rooms::get_room))
         .routes(routes!(rooms::leave_room))
-        .routes(routes!(admin::list_topics, admin::add_topic))
-        .routes(routes!(admin::change_topic))
-        .routes(routes!(admin::list_bans, admin::add_ban))
-        .routes(routes!(admin::remove_ban))
-        .routes(routes!(admin::list_queues))
-        .routes(routes!(admin::list_rooms))
-        .routes(routes!(admin::close_room))
+        .routes(routes!(admin::topics::list_topics, admin::topics::add_topic))
+        .routes(routes!(admin::topics::change_topic))
+        .routes(routes!(admin::bans::list_bans, admin::bans::add_ban))
+        .routes(routes!(admin::bans::remove_ban))
+        .routes(routes!(admin::queues::list_queues))
+        .routes(routes!(admin::rooms::list_rooms))
+        .routes(routes!(admin::rooms::close_room))
         .routes(routes!(ops::healthz))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))
@@ -170,7 +170,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE])
         .allow_credentials(true)
         .expose_headers([header::RETRY_AFTER])
-        .max_age(Duration::from_secs(600));
+        .max_age(Duration::from_mins(10));
     Some(layer)
 }
 

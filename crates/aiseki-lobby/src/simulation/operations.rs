@@ -163,7 +163,8 @@ impl Operations {
 
     /// Mostly the newest rooms, since the older ones are rarely more than history.
     fn room(&mut self) -> u16 {
-        let reach = self.random.pick(&[1, 2, 2, 4, 8, 32]);
+        // Where hardly any room is written, the same people are refused again and again.
+        let reach = if self.mix.written < 10 { 1 } else { self.random.pick(&[1, 2, 2, 4, 8, 32]) };
         self.below(reach)
     }
 

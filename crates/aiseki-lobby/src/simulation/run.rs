@@ -51,7 +51,7 @@ pub fn scenarios() -> Vec<Scenario> {
     };
     let mix = Mix::default();
     let clock = Mix { steps_back: true, ..mix.clone() };
-    let refusing = Mix { people: 4, topics: 1, written: 5, ..mix.clone() };
+    let refusing = Mix { people: 3, topics: 1, joins: 10, written: 5, ..mix.clone() };
     let crowd = Mix { people: 90, topics: 1, joins: 60, ..Mix::default() };
     let large_rooms = Policy { presence_timeout: 120_000, ..room_types("8>3,5>2,2") };
     let scenario =
@@ -230,7 +230,8 @@ impl<'a> Run<'a> {
         }
         self.compare_states()?;
         self.compare_next_due()?;
-        audit::audit(&self.subject.lobby)
+        // The audit looks at every index as a whole, which is slow.
+        if self.tally.steps.is_multiple_of(8) { audit::audit(&self.subject.lobby) } else { Ok(()) }
     }
 
     fn do_and_compare(&mut self, operation: Operation) -> Result<(), String> {
@@ -306,6 +307,7 @@ impl<'a> Run<'a> {
             // Longer than any clock stepped back.
             self.now += policy.wait_timeout + policy.reservation_ttl + REASON_KEPT;
             self.step(Operation::PassUntilDue)?;
+            audit::audit(&self.subject.lobby)?;
             if audit::is_empty(&self.subject.lobby) {
                 return Ok(());
             }

@@ -1,10 +1,8 @@
-//! Random days under several policies, each step compared with a second implementation.
-
 use aiseki_lobby::simulation::{Tally, run, scenarios};
 
 /// Steps of each seed, and seeds of each scenario.
-const STEPS: u64 = 600;
-const SEEDS: u64 = 8;
+const STEPS: u64 = 500;
+const SEEDS: u64 = 6;
 
 #[test]
 fn every_step_of_random_days_is_as_expected() {
@@ -18,12 +16,20 @@ fn every_step_of_random_days_is_as_expected() {
         }
     }
     // Whatever can happen did happen, so that the comparison means something.
-    let [expired, absent, left, _, closed, banned, failed] = total.dropped;
+    let [expired, absent, left, _, closed, banned, _] = total.dropped;
     let [full, fallback, merge] = total.rooms;
     let rooms = [full, fallback, merge, total.seated, total.returned, total.ended];
     let others = [expired, absent, left, closed, banned, total.vacated, total.given_up];
-    assert!(rooms.into_iter().chain(others).all(|count| count > 50), "{total:?}");
-    assert!(failed > 0 && total.most_waiting > 48, "{total:?}");
+    assert!(rooms.into_iter().chain(others).all(|count| count > 20), "{total:?}");
+    assert!(total.most_waiting > 48, "{total:?}");
+}
+
+#[test]
+fn people_fail_where_no_room_can_be_written() {
+    let scenario = scenarios().into_iter().find(|it| it.mix.written < 10).unwrap();
+    let tally = run(&scenario, 1, 6000).unwrap_or_else(|failure| panic!("{failure}"));
+    let [.., failed] = tally.dropped;
+    assert!(failed > 0, "{tally:?}");
 }
 
 #[test]

@@ -7,8 +7,10 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::file;
+use super::values::admin_token;
 use super::{
-    CONFIG_VARIABLE, ConfigError, Environment, Flags, Role, SERVER_VARIABLE, SETTINGS, Setting,
+    CONFIG_VARIABLE, ConfigError, Environment, Flags, Role, SERVER_VARIABLE, SETTINGS, Secret,
+    Setting,
 };
 
 /// The largest file that is read, for a configuration or a secret.
@@ -102,6 +104,16 @@ impl Asked {
     /// Variables that look like settings and are none: one line each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The admin token alone and where it stands, for commands that need no other setting.
+    pub fn admin_token(&self) -> Result<Option<(Secret, &Source)>, ConfigError> {
+        let setting = SETTINGS.iter().find(|setting| setting.name == "admin_token");
+        let Some((setting, given)) = setting.and_then(|s| Some((s, self.given(s)?))) else {
+            return Ok(None);
+        };
+        let token = admin_token(&given.text).map_err(|reason| self.refuse(setting, &reason))?;
+        Ok(Some((token, &given.source)))
     }
 
     /// How to name a setting to the operator.

@@ -266,7 +266,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "max_connections",
         group: Group::Limits,
         form: Form::Number,
-        default: "20000",
+        default: "16384",
         help: "How many connections are served at a time (1 to 1000000)",
         role: Role::Open,
         set: |config, text| {

@@ -86,7 +86,7 @@ pub(super) struct Problem {
     detail: String,
     /// The state of the person, for a conflict.
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<StateBody>,
+    state: Option<Box<StateBody>>,
     #[serde(skip)]
     retry_after_seconds: Option<u64>,
 }
@@ -112,7 +112,7 @@ impl Problem {
     }
 
     pub(super) fn with_state(mut self, state: StateBody) -> Self {
-        self.state = Some(state);
+        self.state = Some(Box::new(state));
         self
     }
 

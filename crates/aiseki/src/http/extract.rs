@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aiseki_lobby::SessionId;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
@@ -162,6 +161,21 @@ pub(super) fn is_operator(headers: &HeaderMap, services: &Services) -> bool {
     expected.expose().as_bytes().ct_eq(given.as_bytes()).into()
 }
 
+/// The one name in the path. What cannot be decoded names nothing.
+pub(super) struct Named(pub(super) String);
+
+impl FromRequestParts<Arc<Services>> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        services: &Arc<Services>,
+    ) -> Result<Self, Problem> {
+        let name = Path::from_request_parts(parts, services).await;
+        name.map(|Path(name)| Self(name)).map_err(|_| Problem::new(Code::NotFound))
+    }
+}
+
 /// A body of JSON.
 pub(super) struct Json<T>(pub(super) T);
 
@@ -180,9 +194,28 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
                 let too_large = error.is::<http_body_util::LengthLimitError>();
                 Problem::new(if too_large { Code::BodyTooLarge } else { Code::InvalidBody })
             })?;
-        serde_json::from_slice(&body.to_bytes())
-            .map(Self)
-            .map_err(|error| Problem::new(Code::InvalidBody).with_detail(error.to_string()))
+        parse_object(&body.to_bytes()).map(Self)
+    }
+}
+
+/// Reads a JSON object. The library would also take an array of the members in their order, which is
+/// nobody's interface.
+fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let refused = |detail: String| Problem::new(Code::InvalidBody).with_detail(detail);
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    let value = serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        if error.is_data() {
+            refused(format!(
+                "The body lacks a member, or one has another type (column {column} of line {line})."
+            ))
+        } else {
+            refused(format!("The body is not JSON (column {column} of line {line})."))
+        }
+    })?;
+    match first {
+        Some(b'{') => Ok(value),
+        _ => Err(refused("The body is not a JSON object.".to_owned())),
     }
 }
 
@@ -206,8 +239,6 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Services>> for Queried<T> {
         services: &Arc<Services>,
     ) -> Result<Self, Problem> {
         let query = Query::from_request_parts(parts, services).await;
-        query.map(|Query(query)| Self(query)).map_err(|error: QueryRejection| {
-            Problem::new(Code::InvalidQuery).with_detail(error.body_text())
-        })
+        query.map(|Query(query)| Self(query)).map_err(|_| Problem::new(Code::InvalidQuery))
     }
 }

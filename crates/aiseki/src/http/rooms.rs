@@ -1,14 +1,14 @@
 //! Rooms and seats: `GET /api/rooms/{room_id}` and leaving.
 
 use aiseki_lobby::{RoomId, Vacate};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Shared;
 use super::error::{Code, Problem, to_the_end};
-use super::extract::{Caller, is_operator};
+use super::extract::{Caller, Named, is_operator};
 use super::state::timestamp;
 
 /// A room as its members see it.
@@ -57,7 +57,7 @@ pub(super) struct SeatBody {
 )]
 pub(super) async fn get_room(
     State(services): Shared,
-    Path(room_id): Path<String>,
+    Named(room_id): Named,
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<axum::Json<RoomBody>, Problem> {
@@ -111,7 +111,7 @@ pub(super) async fn get_room(
 )]
 pub(super) async fn leave_room(
     State(services): Shared,
-    Path(room_id): Path<String>,
+    Named(room_id): Named,
     caller: Caller,
 ) -> Result<StatusCode, Problem> {
     let session = caller.session()?;

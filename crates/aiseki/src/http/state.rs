@@ -1,6 +1,6 @@
 //! A person's state as JSON.
 
-use aiseki_lobby::{Millis, State};
+use aiseki_lobby::{IdleReason, Millis, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -50,7 +50,7 @@ pub(super) enum StateBody {
 impl From<State> for StateBody {
     fn from(state: State) -> Self {
         match state {
-            State::Idle(reason) => Self::Idle { reason: reason.map(|reason| reason.as_str()) },
+            State::Idle(reason) => Self::Idle { reason: reason.map(IdleReason::as_str) },
             State::Waiting(waiting) => Self::Waiting {
                 topic_id: waiting.queue.topic.0,
                 room_type: waiting.queue.room_type,

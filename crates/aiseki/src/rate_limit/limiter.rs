@@ -149,8 +149,8 @@ mod tests {
         }
         // One of three comes back every 20 s; refused attempts do not push it away.
         for at in [0, 1, 5_000, 19_999] {
-            let limited = limiter.join(session, home, NOW + at).unwrap_err();
-            assert_eq!(limited.retry_after, 20_000 - at);
+            let refused = limiter.join(session, home, NOW + at).unwrap_err();
+            assert_eq!(refused.retry_after, 20_000 - at);
         }
         assert_eq!(limiter.join(session, home, NOW + 20_000), Ok(()));
         assert!(limiter.join(session, home, NOW + 20_000).is_err());

@@ -196,6 +196,8 @@ impl LobbyStore for EmbeddedStore {
 
     fn expel_banned(&self, bans: Arc<Bans>) -> Pending<'_, ()> {
         Box::pin(async move {
+            // Whoever passed the door before the ban was known is in a commit before this answer.
+            self.step(|_| ()).await?;
             let now = self.now();
             let mut banned: Vec<SessionId> = self
                 .readers
@@ -265,15 +267,21 @@ fn enter(engine: &mut Engine, join: &Join, door: &dyn Door) -> Result<Entered, N
     if engine.lobby.policy().room_types.get(queue.room_type).is_none() {
         return Err(NotEntered::InvalidRoomType);
     }
-    if !engine.lobby.waits_in(session, queue, now) {
+    let repeated = engine.lobby.waits_in(session, queue, now);
+    if !repeated {
         engine.limiter.join(session, address.into(), now).map_err(NotEntered::RateLimited)?;
         door.check(join, now).map_err(NotEntered::TurnedAway)?;
-        engine.entered_from.insert(session, address);
     }
     let entered = engine.step(|lobby, now, changes| lobby.enter(session, queue, now, changes));
     match entered {
-        // Asked again, because a room that was formed has been written since.
-        Ok(_) => Ok(Entered { state: engine.lobby.state(session, engine.clock.now()) }),
+        Ok(_) => {
+            // A place keeps the address that it was taken from.
+            if !repeated {
+                engine.entered_from.insert(session, address);
+            }
+            // Asked again, because a room that was formed has been written since.
+            Ok(Entered { state: engine.lobby.state(session, engine.clock.now()) })
+        }
         Err(Refused::InvalidRoomType) => Err(NotEntered::InvalidRoomType),
         Err(Refused::AlreadyWaiting(state)) => Err(NotEntered::AlreadyWaiting(state)),
         Err(Refused::AlreadyMatched(state)) => Err(NotEntered::AlreadyMatched(state)),

@@ -1,6 +1,9 @@
 //! The real program's command line, as an operator meets it.
 
+mod admin;
 mod help;
+mod operators;
 mod program;
 mod queues;
+mod running;
 mod settings;

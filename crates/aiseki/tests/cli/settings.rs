@@ -47,7 +47,7 @@ fn the_file_is_the_one_that_is_named_and_must_exist_then() {
     assert_eq!(decided(&program, "demo", &["--config", "one.toml"]).0, "off");
     let program = program.variable("AISEKI_CONFIG", "two.toml");
     assert_eq!(decided(&program, "max_connections", &[]).0, "2");
-    assert_eq!(decided(&program, "max_connections", &["--config", "one.toml"]).0, "20000");
+    assert_eq!(decided(&program, "max_connections", &["--config", "one.toml"]).0, "16384");
     let line = program.refused(&["--config", "none.toml"]);
     assert!(line.starts_with("--config is \"none.toml\": "), "{line}");
     let line = Program::new().variable("AISEKI_CONFIG", "none.toml").refused(&[]);

@@ -14,7 +14,7 @@ use super::engine::{self, Engine};
 use super::reads::Readers;
 use super::writer::{Committed, Writer};
 use super::{EmbeddedStore, Threads, checkpoint, journal, schema};
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::config::Durability;
 use crate::rate_limit::{RateLimiter, RateLimits};
 use crate::sessions::SessionKey;
@@ -50,12 +50,12 @@ pub enum OpenError {
         by: String,
     },
     /// The directory or a file in it cannot be made, read or written.
-    #[error("{} cannot be used as data directory: {source}", .path.display())]
+    #[error("{} cannot be used as data directory: {reason}", .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// Not a file of this program.
     #[error("{} is not a store of aiseki; choose another --data-dir", .path.display())]
@@ -78,32 +78,32 @@ pub enum OpenError {
     },
     /// What is in the file makes no sense.
     #[error(
-        "{} is damaged ({source}); put a backup in its place, or move it away to start anew",
+        "{} is damaged ({reason}); put a backup in its place, or move it away to start anew",
         .path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
-        source: rusqlite::Error,
+        /// How that was found.
+        reason: String,
     },
     /// Something else that SQLite met: a full disk, a directory that cannot be written.
-    #[error("{} cannot be opened: {source}", .path.display())]
+    #[error("{} cannot be opened: {reason}", .path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
         /// What SQLite said.
-        source: rusqlite::Error,
+        reason: rusqlite::Error,
     },
 }
 
 impl OpenError {
-    pub(super) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+    pub(super) fn sqlite(path: &Path, reason: rusqlite::Error) -> Self {
         let path = path.to_owned();
-        if schema::is_damage(&source) {
-            Self::Damaged { path, source }
+        if schema::is_damage(&reason) {
+            Self::Damaged { path, reason: reason.to_string() }
         } else {
-            Self::Sqlite { path, source }
+            Self::Sqlite { path, reason }
         }
     }
 }
@@ -120,7 +120,7 @@ impl EmbeddedStore {
         listener: impl Fn(&Committed<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
         let directory = &settings.data_dir;
-        let refused = |source| OpenError::Directory { path: directory.clone(), source };
+        let refused = |reason| OpenError::Directory { path: directory.clone(), reason };
         // The directory holds a secret (the session keys), so it is nobody else's to read.
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -150,6 +150,7 @@ impl EmbeddedStore {
             available: Arc::clone(&available),
             listener: Box::new(listener),
             pruned_at: 0,
+            probed: Stopwatch::start(),
         };
         let writer = spawn("aiseki-writer", move || writer.run());
         let (stop, stopped) = mpsc::channel();
@@ -193,7 +194,7 @@ fn store_first_changes(connection: &mut Connection, engine: &mut Engine) -> rusq
 
 /// Takes the kernel's lock, which ends with its owner however that ends.
 fn lock(directory: &Path) -> Result<File, OpenError> {
-    let refused = |source| OpenError::Directory { path: directory.to_owned(), source };
+    let refused = |reason| OpenError::Directory { path: directory.to_owned(), reason };
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -218,7 +219,7 @@ fn lock(directory: &Path) -> Result<File, OpenError> {
             };
             Err(OpenError::InUse { path: directory.to_owned(), by })
         }
-        Err(std::fs::TryLockError::Error(source)) => Err(refused(source)),
+        Err(std::fs::TryLockError::Error(reason)) => Err(refused(reason)),
     }
 }
 

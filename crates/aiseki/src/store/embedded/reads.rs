@@ -81,7 +81,7 @@ impl Pool {
 pub(super) fn topics(connection: &Connection) -> rusqlite::Result<Vec<Topic>> {
     connection
         .prepare_cached("SELECT id, title, active FROM topics ORDER BY id")?
-        .query_map([], |row| topic(row))?
+        .query_map([], topic)?
         .collect()
 }
 
@@ -96,7 +96,7 @@ pub(super) fn bans(connection: &Connection) -> rusqlite::Result<Vec<Ban>> {
         .prepare_cached(
             "SELECT id, session, network, reason, created_at, expires_at FROM bans ORDER BY id",
         )?
-        .query_map([], |row| ban(row))?
+        .query_map([], ban)?
         .collect()
 }
 
@@ -151,7 +151,7 @@ pub(super) fn conversation(
         .prepare_cached(
             "SELECT id, topic_id, size, created_at, ended_at FROM conversations WHERE id = ?",
         )?
-        .query_row([room.0], |row| conversation_row(row))
+        .query_row([room.0], conversation_row)
         .optional()?;
     found.map(|found| with_participants(connection, found)).transpose()
 }
@@ -169,7 +169,7 @@ pub(super) fn live_conversations(
              WHERE ended_at IS NULL AND id > ?1 AND (?2 IS NULL OR topic_id = ?2)
              ORDER BY id LIMIT ?3",
         )?
-        .query_map(params![after, topic.map(|topic| topic.0), limit], |row| conversation_row(row))?
+        .query_map(params![after, topic.map(|topic| topic.0), limit], conversation_row)?
         .collect::<rusqlite::Result<_>>()?;
     found.into_iter().map(|found| with_participants(connection, found)).collect()
 }

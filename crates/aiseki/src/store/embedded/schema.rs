@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::OpenError;
+use super::{OpenError, checkpoint};
 use crate::config::Durability;
 
 /// Each migration in its order; the number of those applied is the file's `user_version`. One that
@@ -25,6 +25,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Connection, Op
     )
     .map_err(explain)?;
     recognise(&connection, path)?;
+    check_length(&connection, path)?;
     connection.pragma_update(None, "journal_mode", "WAL").map_err(explain)?;
     // In WAL mode NORMAL loses no commit to a killed process, only the last ones to a power cut.
     let synchronous = match durability {
@@ -74,6 +75,22 @@ fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let known = i32::try_from(MIGRATIONS.len()).unwrap_or(i32::MAX);
     if version > known {
         return Err(OpenError::Newer { path: path.to_owned(), version, known });
+    }
+    Ok(())
+}
+
+/// SQLite finds pages that are missing at the end of the file, and not a last page that was cut. While
+/// there is a log the file may be shorter: a checkpoint was interrupted, and is made again.
+fn check_length(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let page: u64 = connection
+        .pragma_query_value(None, "page_size", |row| row.get(0))
+        .map_err(|error| OpenError::sqlite(path, error))?;
+    if length(&checkpoint::log_of(path)) == 0 && length(path) % page != 0 {
+        return Err(OpenError::Damaged {
+            path: path.to_owned(),
+            reason: "its end is missing".into(),
+        });
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use aiseki_lobby::{Change, Millis};
+use aiseki_lobby::{Change, Lobby, Millis};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::engine::Engine;
@@ -26,14 +26,24 @@ const PRUNE_EVERY: Millis = 1_000;
 /// what to do once it is known whether the commit succeeded.
 pub(super) enum Command {
     /// A transition of the lobby, committed together with others.
-    Step(Box<dyn FnOnce(Option<&mut Engine>) -> Answer + Send>),
+    Step(Step),
     /// SQL in a transaction of its own.
-    Write(Box<dyn FnOnce(Option<&Transaction<'_>>) -> rusqlite::Result<Answer> + Send>),
+    Write(Write),
     /// A checkpoint that has to keep others from writing, see checkpoint.rs.
     Checkpoint,
     /// Commits what came before, and ends the thread.
     Stop,
 }
+
+/// What a [`Command::Step`] does.
+pub(super) type Step = Box<dyn FnOnce(Option<&mut Engine>) -> Answer + Send>;
+
+/// What a [`Command::Write`] does.
+pub(super) type Write =
+    Box<dyn FnOnce(Option<&Transaction<'_>>) -> rusqlite::Result<Answer> + Send>;
+
+/// Makes the engine from the file.
+pub(super) type Load = Box<dyn Fn(&Connection) -> rusqlite::Result<Engine> + Send>;
 
 /// Told whether the commit succeeded.
 pub(super) type Answer = Box<dyn FnOnce(bool) + Send>;
@@ -57,11 +67,13 @@ pub(super) struct Writer {
     /// `None` while the store is away: it could not be written, and memory follows the file.
     pub(super) engine: Option<Engine>,
     /// Makes the engine anew from the file.
-    pub(super) load: Box<dyn Fn(&Connection) -> rusqlite::Result<Engine> + Send>,
+    pub(super) load: Load,
     pub(super) commands: Receiver<Command>,
     pub(super) available: Arc<AtomicBool>,
     pub(super) listener: Listener,
     pub(super) pruned_at: Millis,
+    /// Since the store was last found to be away.
+    pub(super) probed: Stopwatch,
 }
 
 impl Writer {
@@ -77,9 +89,10 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if self.engine.is_none() && first.is_none() {
+            if self.engine.is_none() && self.probed.elapsed() >= PROBE_EVERY {
                 self.probe();
-            } else if self.group(first) {
+            }
+            if self.group(first) {
                 break;
             }
         }
@@ -130,7 +143,7 @@ impl Writer {
     fn tick(&mut self) {
         let Some(engine) = &mut self.engine else { return };
         if engine.lobby.next_due().is_some_and(|due| due <= engine.clock.now()) {
-            engine.step(|lobby, now, changes| lobby.tick(now, changes));
+            engine.step(Lobby::tick);
         }
     }
 
@@ -164,10 +177,7 @@ impl Writer {
         }
     }
 
-    fn write(
-        &mut self,
-        write: Box<dyn FnOnce(Option<&Transaction<'_>>) -> rusqlite::Result<Answer> + Send>,
-    ) {
+    fn write(&mut self, write: Write) {
         if self.engine.is_none() {
             if let Ok(answer) = write(None) {
                 answer(false);
@@ -198,10 +208,12 @@ impl Writer {
             "the store cannot be written; nothing is seated until it can"
         );
         self.engine = None;
+        self.probed = Stopwatch::start();
         self.available.store(false, Ordering::Release);
     }
 
     fn probe(&mut self) {
+        self.probed = Stopwatch::start();
         let result = probe(&mut self.connection).and_then(|()| (self.load)(&self.connection));
         match result {
             Ok(engine) => {

@@ -1,0 +1,54 @@
+//! Settings by their names, as an operator gives them: for a server in this process and for the
+//! real program alike.
+
+use std::path::Path;
+
+use aiseki::config::{Config, Environment, Flags};
+
+/// The token of operators on every server that has one.
+pub(crate) const ADMIN_TOKEN: &str = "correct-horse-battery-staple";
+
+#[derive(Clone)]
+pub(crate) struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    /// No demonstration topics, no limits, an admin token, a free port.
+    pub(crate) fn new() -> Self {
+        Self(Vec::new())
+            .set("listen", "127.0.0.1:0")
+            .set("demo", "off")
+            .set("rate_limit", "off")
+            .set("admin_token", ADMIN_TOKEN)
+    }
+
+    /// A setting by its name in the configuration file.
+    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+        self = self.unset(name);
+        self.0.push((variable(name), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn unset(mut self, name: &str) -> Self {
+        self.0.retain(|(known, _)| *known != variable(name));
+        self
+    }
+
+    pub(crate) fn data_dir(self, path: &Path) -> Self {
+        self.set("data_dir", path.to_str().expect("UTF-8"))
+    }
+
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    pub(crate) fn config(&self) -> Config {
+        let environment = Environment::new(self.0.iter().cloned());
+        let config = Config::load(&Flags::default(), &environment).expect("settings are valid");
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        config
+    }
+}
+
+fn variable(name: &str) -> String {
+    format!("AISEKI_{}", name.to_uppercase())
+}

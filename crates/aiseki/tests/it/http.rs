@@ -1,0 +1,32 @@
+//! The contract's calls and refusals, against a server in this process.
+
+/// Who may call as an operator.
+mod admin;
+/// Bans: who they cover, and whom they take out.
+mod bans;
+/// Pages of other origins: refusals, CORS, the `Origin` of sockets.
+mod cross_site;
+/// Server-sent events.
+mod events;
+/// `POST /api/matching`: its checks in their order.
+mod joining;
+/// `GET /api/matching?wait`.
+mod long_poll;
+/// Health, metrics, the description of the interface.
+mod operations;
+/// Who is there and who is not, seen through open connections.
+mod presence;
+/// Rooms: who sees them, who leaves them, how operators close them.
+mod rooms;
+/// `POST /api/session` and who is asking.
+mod sessions;
+/// What every call has in common: paths, methods, bodies, problem documents.
+mod shape;
+/// An orderly end under open connections.
+mod shutdown;
+/// The WebSocket of matching.
+mod sockets;
+/// `GET` and `DELETE /api/matching`.
+mod states;
+/// Topics: titles, switching off, how many wait.
+mod topics;

@@ -1,0 +1,12 @@
+//! The product from outside, with the embedded store.
+
+/// The ports to the stores: one suite for every store there is.
+mod conformance;
+/// What every test uses: clients, servers, waiting.
+mod harness;
+/// The contract's calls and refusals, against a server in this process.
+mod http;
+/// The real program: crashes, restarts, signals, disks that fill up.
+mod process;
+/// The cases of the field: what has broken services like this one.
+mod seating;

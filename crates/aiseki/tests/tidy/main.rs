@@ -1,0 +1,13 @@
+//! Written rules that are also tests: what the code may import, how long a file may be, that nothing
+//! lies about that nobody uses, and that the documents say what is true.
+
+/// Links and commands in the documents.
+mod documents;
+/// Which module may import which.
+mod floors;
+/// Sizes, names and words.
+mod habits;
+/// What nobody refers to.
+mod leftovers;
+/// The files of this repository.
+mod tree;
