@@ -167,6 +167,14 @@ impl Lists {
         Ok(found)
     }
 
+    async fn erase_all(&self) -> Result<()> {
+        for (shard, prefix) in self.shared.name.prefixes().iter().enumerate() {
+            self.shared.link.unlink(&self.shared.keys[shard]).await?;
+            self.shared.link.unlink_matching(&last_claim(prefix, "*")).await?;
+        }
+        Ok(())
+    }
+
     async fn pause_all(&self, paused: bool) -> Result<()> {
         for shard in self.shards() {
             self.shared.run(shard, &script::PAUSE, u8::from(paused)).await?;
@@ -211,6 +219,10 @@ impl Queue for Lists {
 
     fn pause(&self, paused: bool) -> Answer<'_, ()> {
         Box::pin(self.pause_all(paused))
+    }
+
+    fn erase(&self) -> Answer<'_, ()> {
+        Box::pin(self.erase_all())
     }
 
     fn metrics(&self) -> &Metrics {

@@ -54,6 +54,16 @@ impl Message {
         &self.id
     }
 
+    /// How long it is not delivered.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Its unique key.
+    pub fn unique(&self) -> Option<&str> {
+        self.unique.as_deref()
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         check_name("an id", &self.id)?;
         self.unique.as_deref().map_or(Ok(()), |key| check_name("a unique key", key))

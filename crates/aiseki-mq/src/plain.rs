@@ -134,6 +134,16 @@ impl Plain {
         Ok(found)
     }
 
+    async fn erase_all(&self) -> Result<()> {
+        let keys = &self.shared.keys;
+        let mut all: Vec<String> =
+            [&keys.list, &keys.workers, &keys.counts, &keys.dead, &keys.reasons, &keys.state]
+                .map(Clone::clone)
+                .to_vec();
+        all.extend(self.shared.workers().await?.iter().map(|worker| keys.processing(worker)));
+        self.shared.link.unlink(&all).await
+    }
+
     async fn set_paused(&self, paused: bool) -> Result<()> {
         let mut command = redis::cmd(if paused { "HSET" } else { "HDEL" });
         command.arg(&self.shared.keys.state).arg("paused");
@@ -219,6 +229,10 @@ impl Queue for Plain {
 
     fn pause(&self, paused: bool) -> Answer<'_, ()> {
         Box::pin(self.set_paused(paused))
+    }
+
+    fn erase(&self) -> Answer<'_, ()> {
+        Box::pin(self.erase_all())
     }
 
     fn metrics(&self) -> &Metrics {

@@ -46,6 +46,10 @@ pub trait Queue: Send + Sync {
     /// Stops delivery on all workers, or resumes it.
     fn pause(&self, paused: bool) -> Answer<'_, ()>;
 
+    /// Removes the queue with everything in it, dead letters included. For tests and measurements:
+    /// a worker that is at it makes the queue anew.
+    fn erase(&self) -> Answer<'_, ()>;
+
     /// What was counted in this process.
     fn metrics(&self) -> &Metrics;
 }

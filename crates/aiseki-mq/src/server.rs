@@ -85,6 +85,11 @@ impl Server {
     /// The server at this URL; nothing is connected yet.
     pub fn new(url: &str) -> Result<Self> {
         let parts = Parts::parse(url)?;
+        if parts.scheme == "rediss" {
+            // TLS needs a cryptography provider for the whole process. A program that has chosen
+            // one keeps it: this then fails, and nothing changes.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
         let text = format!("{}://{}", parts.scheme, parts.hosts.join(","));
         let place = match url.split_once("://").map(|(scheme, _)| scheme) {
             Some("redis" | "rediss") => {

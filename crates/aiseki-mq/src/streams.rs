@@ -131,6 +131,10 @@ impl Streams {
         Ok(found)
     }
 
+    async fn erase_all(&self) -> Result<()> {
+        self.shared.link.unlink(&self.shared.keys).await
+    }
+
     async fn set_paused(&self, paused: bool) -> Result<()> {
         let mut command = redis::cmd(if paused { "HSET" } else { "HDEL" });
         command.arg(&self.shared.keys[2]).arg("paused");
@@ -206,6 +210,10 @@ impl Queue for Streams {
 
     fn pause(&self, paused: bool) -> Answer<'_, ()> {
         Box::pin(self.set_paused(paused))
+    }
+
+    fn erase(&self) -> Answer<'_, ()> {
+        Box::pin(self.erase_all())
     }
 
     fn metrics(&self) -> &Metrics {

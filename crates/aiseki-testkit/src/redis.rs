@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub struct RedisOptions {
     pub flavour: Flavour,
     /// Further arguments, such as `--appendonly yes`.
     pub arguments: Vec<String>,
+    /// A configuration file; it comes before all arguments.
+    pub configuration: Option<PathBuf>,
     /// `false` for a server whose plain port is closed (TLS only) or that asks for a password
     /// before it answers; it then counts as ready when it accepts connections.
     pub expect_pong: bool,
@@ -39,7 +41,12 @@ pub struct RedisOptions {
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { flavour: Flavour::Redis, arguments: Vec::new(), expect_pong: true }
+        Self {
+            flavour: Flavour::Redis,
+            arguments: Vec::new(),
+            configuration: None,
+            expect_pong: true,
+        }
     }
 }
 
@@ -62,6 +69,14 @@ impl Redis {
     pub fn with_arguments(arguments: &[&str]) -> Result<Self> {
         let arguments = arguments.iter().map(ToString::to_string).collect();
         Self::with(RedisOptions { arguments, ..RedisOptions::default() })
+    }
+
+    /// A Sentinel with this configuration, which it writes to.
+    pub fn sentinel(configuration: &Path) -> Result<Self> {
+        let arguments = ["--sentinel".to_owned()].to_vec();
+        let mut options = RedisOptions { arguments, ..RedisOptions::default() };
+        options.configuration = Some(configuration.to_owned());
+        Self::with(options)
     }
 
     /// A server started with these options.
@@ -87,10 +102,14 @@ impl Redis {
         };
         let folder = self.scratch.path().display().to_string();
         let port = self.port.to_string();
-        let mut arguments: Vec<String> =
-            ["--port", &port, "--bind", "127.0.0.1", "--dir", &folder, "--save", ""]
-                .map(str::to_owned)
-                .to_vec();
+        let mut arguments: Vec<String> = Vec::new();
+        let sentinel = self.options.configuration.as_ref();
+        arguments.extend(sentinel.map(|path| path.display().to_string()));
+        arguments
+            .extend(["--port", &port, "--bind", "127.0.0.1", "--dir", &folder].map(str::to_owned));
+        if sentinel.is_none() {
+            arguments.extend(["--save", ""].map(str::to_owned));
+        }
         let own = self.options.arguments.iter().map(|each| each.replace("{dir}", &folder));
         arguments.extend(own);
         let warden = Warden::start(&program, &arguments, self.scratch.path())?;
@@ -128,7 +147,7 @@ impl Redis {
     }
 
     /// Its folder.
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         self.scratch.path()
     }
 

@@ -6,6 +6,7 @@ mod bench;
 mod child;
 mod client;
 mod config;
+mod mq;
 mod output;
 mod queues;
 mod rooms;
@@ -91,6 +92,7 @@ enum Command {
     Bans(bans::Bans),
     Queues(queues::Queues),
     Rooms(rooms::Rooms),
+    Mq(mq::Mq),
 }
 
 impl Command {
@@ -106,6 +108,7 @@ impl Command {
             Self::Bans(command) => command.run(environment),
             Self::Queues(command) => command.run(environment),
             Self::Rooms(command) => command.run(environment),
+            Self::Mq(command) => command.run(environment),
         }
     }
 }

@@ -12,6 +12,10 @@ mod doctor;
 mod faults;
 /// What the `lists` engine has beyond the common core.
 mod lists;
+/// Random operations with virtual time, compared with a simple model.
+mod model;
+/// Other servers: a cluster, Valkey, Sentinel, TLS and users.
+mod platforms;
 /// The Lua itself: syntax, globals, and the part that others embed.
 mod scripts;
 /// The worker, on every engine.

@@ -5,6 +5,7 @@ mod backup;
 mod help;
 mod operators;
 mod program;
+mod queues;
 mod running;
 mod settings;
 mod simulate;

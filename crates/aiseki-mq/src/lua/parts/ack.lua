@@ -8,15 +8,20 @@ local function mq_ack(q, now, memo_limit, memo_age, pairs_from, count)
     tokens[i] = ARGV[pairs_from + 2 * i - 1]
   end
   local metas = redis.call('HMGET', q.meta, unpack(ids))
-  local codes, gone, memo = {}, {}, {}
+  local codes, gone, memo, taken = {}, {}, {}, {}
   for i = 1, count do
     local token = tokens[i]
     local meta = metas[i]
     if meta and string.sub(meta, 1, #token + 1) == token .. ':' then
-      codes[i] = '1'
-      gone[#gone + 1] = ids[i]
-      memo[#memo + 1] = ids[i]
-      memo[#memo + 1] = token
+      if taken[ids[i]] then
+        codes[i] = '2'
+      else
+        codes[i] = '1'
+        taken[ids[i]] = true
+        gone[#gone + 1] = ids[i]
+        memo[#memo + 1] = ids[i]
+        memo[#memo + 1] = token
+      end
     elseif
       redis.call('HGET', q.done, ids[i]) == token
       or redis.call('HGET', q.past, ids[i]) == token

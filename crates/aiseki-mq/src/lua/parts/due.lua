@@ -28,7 +28,8 @@ end
 local function mq_reclaim(q, now, budget, ids)
   local metas = redis.call('HMGET', q.meta, unpack(ids))
   local ready, changed = {}, {}
-  for i = 1, #ids do
+  -- From the latest to the oldest: the last one pushed is the first to be taken.
+  for i = #ids, 1, -1 do
     local _, failures, crashes, _, worker = mq_meta(metas[i])
     crashes = crashes + 1
     if crashes >= budget then

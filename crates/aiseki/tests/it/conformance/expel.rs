@@ -1,11 +1,13 @@
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aiseki::bans::BanSubject;
 use aiseki::matching::{NotEntered, TurnedAway};
 use aiseki_lobby::{IdleReason, Queue};
 
 use super::house::{House, home, person};
-use super::stores::Place;
+use super::stores::{Place, Rules};
 
 suite![
     a_banned_session_is_taken_out_and_others_stay,
@@ -13,6 +15,7 @@ suite![
     addresses_are_known_after_a_restart,
     a_ban_that_was_stored_only_is_carried_out_at_the_start,
     nobody_slips_in_beside_a_ban,
+    the_address_that_counts_is_that_of_the_join_that_was_accepted,
 ];
 
 async fn a_banned_session_is_taken_out_and_others_stay(place: Box<dyn Place>) {
@@ -84,13 +87,44 @@ async fn a_ban_that_was_stored_only_is_carried_out_at_the_start(place: Box<dyn P
 }
 
 async fn nobody_slips_in_beside_a_ban(place: Box<dyn Place>) {
-    let house = House::open(place).await;
-    for round in 0..200 {
-        let queue = Queue { topic: house.topic().await, room_type: 2 };
-        let address = IpAddr::from([10, 0, 0, u8::try_from(round).unwrap()]);
-        let joins = (0..8).map(|n| house.enters(person(round * 8 + n), queue, address));
-        let subject = BanSubject::Network(address.into());
-        tokio::join!(futures_util::future::join_all(joins), house.ban(subject));
+    let eight = |rules: &mut Rules| rules.policy.room_types = "8".parse().unwrap();
+    let house = Arc::new(House::with(place, eight).await);
+    let topic = house.topic().await;
+    let next = Arc::new(AtomicU64::new(0));
+    for round in 0..100_u8 {
+        let queue = Queue { topic, room_type: 8 };
+        let address = IpAddr::from([10, 0, 0, round]);
+        // One new person after another from this address, until the ban is in force.
+        let joining: Vec<_> = (0..8)
+            .map(|_| {
+                let (house, next) = (Arc::clone(&house), Arc::clone(&next));
+                tokio::spawn(async move {
+                    let another = || person(next.fetch_add(1, Ordering::Relaxed));
+                    while house.enters(another(), queue, address).await.is_ok() {}
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        house.ban(BanSubject::Network(address.into())).await;
+        futures_util::future::join_all(joining).await;
         assert_eq!(house.waiting().await, 0, "round {round}");
     }
+}
+
+async fn the_address_that_counts_is_that_of_the_join_that_was_accepted(place: Box<dyn Place>) {
+    let house = House::open(place).await;
+    let (here, there) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+    for n in 0..50 {
+        let first = Queue { topic: house.topic().await, room_type: 2 };
+        let second = Queue { topic: house.topic().await, room_type: 2 };
+        let (accepted, refused) = tokio::join!(
+            house.enters(person(n), first, here),
+            house.enters(person(n), second, there),
+        );
+        assert!(accepted.is_ok() && refused.is_err(), "the first comes first");
+    }
+    house.ban(BanSubject::Network(there.into())).await;
+    assert_eq!(house.waiting().await, 50);
+    house.ban(BanSubject::Network(here.into())).await;
+    assert_eq!(house.waiting().await, 0);
 }

@@ -189,6 +189,38 @@ async fn a_disk_that_cannot_be_written_is_named_at_the_start() {
 }
 
 #[tokio::test]
+async fn a_store_that_finds_no_room_to_be_made_is_made_when_there_is_some() {
+    let directory = Directory::new();
+    let Some(disk) = Disk::mount(&directory.path().join("disk")) else {
+        // Only root may mount, and a limit on files cannot tell this story: it ends the program.
+        return;
+    };
+    let settings = room_types(&disk.0.join("data"));
+    let ballast = disk.0.join("ballast");
+    for free in [0, 8_192, 40_960] {
+        // What is written beyond the end of the disk is refused, and the disk is full to that point.
+        let _ = std::fs::write(&ballast, vec![0; 5_000_000]);
+        let length = std::fs::metadata(&ballast).expect("the ballast").len();
+        let file = std::fs::File::options().write(true).open(&ballast).expect("the ballast");
+        file.set_len(length - free).expect("some room");
+        drop(file);
+        let ended = Program::refused(&settings).await;
+        assert_eq!(ended.code, Some(1), "{free}: {:?}", ended.lines);
+        let [line] = &ended.lines[..] else { panic!("one line: {:?}", ended.lines) };
+        assert!(line.starts_with(&format!("aiseki: {}", disk.0.display())), "{line}");
+        std::fs::remove_file(&ballast).expect("removed");
+        if free == 0 {
+            continue;
+        }
+        // Nothing half-made stands in the way.
+        let program = Program::start(&settings).await;
+        program.topic("a").await;
+        program.terminate().await;
+        std::fs::remove_dir_all(disk.0.join("data")).expect("removed");
+    }
+}
+
+#[tokio::test]
 async fn a_full_disk_makes_the_store_unavailable_until_there_is_room() {
     let directory = Directory::new();
     let disk = Disk::mount(&directory.path().join("disk"));

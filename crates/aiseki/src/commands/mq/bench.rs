@@ -1,0 +1,237 @@
+//! `aiseki mq bench`: what a queue does on this machine and this server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aiseki_mq::{Message, Queue, Receipt};
+use clap::Args;
+use clap::ValueEnum as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{At, Engine, Failure, Limits, failed, output, usage};
+use crate::config::Environment;
+
+/// A lease that nothing in a measurement outlives.
+const LEASE: Duration = Duration::from_mins(10);
+/// The most messages of one publish.
+const PUBLISH_BATCH: usize = 1_000;
+
+/// Measure publishing, receiving and latency, every engine side by side
+#[derive(Args)]
+#[command(after_help = "\
+Works in queues of its own, named bench:…, and removes what it made. One consumer publishes and \
+receives as fast as it can; the figures are those of this machine, this server and its persistence.")]
+pub(super) struct Bench {
+    /// How many messages
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    messages: usize,
+
+    /// How many messages one by one, and how many latencies
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    singles: usize,
+
+    /// The size of a payload in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    payload: usize,
+
+    /// How many messages are received and acked at a time
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    batch: usize,
+
+    /// How many consumers receive at the same time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    consumers: usize,
+
+    /// How many consumers receive one by one at the same time
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    single_consumers: usize,
+
+    /// Only the engine of --engine, instead of all
+    #[arg(long)]
+    only: bool,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// What one engine did.
+struct Figures {
+    engine: Engine,
+    publish: f64,
+    receive: f64,
+    one_by_one: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+impl Bench {
+    pub(super) async fn run(self, environment: &Environment) -> Result<(), Failure> {
+        if self.messages == 0 || self.singles == 0 || !(1..=1_000).contains(&self.batch) {
+            return Err(usage("--messages and --singles are at least 1, --batch is 1 to 1,000"));
+        }
+        let engines: &[Engine] =
+            if self.only { &[self.at.engine] } else { Engine::value_variants() };
+        let mut all = Vec::new();
+        for engine in engines {
+            all.push(self.measure(*engine, environment).await?);
+        }
+        let json = all.iter().map(as_json).collect();
+        self.at.print(&json, || {
+            let rows = all.iter().map(|each| {
+                [
+                    name(each.engine),
+                    format!("{:.0}/s", each.publish),
+                    format!("{:.0}/s", each.receive),
+                    format!("{:.0}/s", each.one_by_one),
+                    format!("{:.3} ms", each.p50_ms),
+                    format!("{:.3} ms", each.p99_ms),
+                ]
+            });
+            output::table(["ENGINE", "PUBLISH", "RECEIVE+ACK", "ONE BY ONE", "P50", "P99"], rows)
+        })
+    }
+
+    async fn measure(&self, engine: Engine, environment: &Environment) -> Result<Figures, Failure> {
+        let at = At {
+            engine,
+            shards: if engine == Engine::Lists { self.at.shards } else { 1 },
+            ..self.at.clone()
+        };
+        let name = format!("bench:{}", std::process::id());
+        let queue = at.open(&name, Limits::default(), environment)?;
+        let (publish, receive) = self.in_batches(&queue).await.map_err(failed)?;
+        let one_by_one = self.one_by_one(&queue).await.map_err(failed)?;
+        let (p50_ms, p99_ms) = self.latency(&queue).await.map_err(failed)?;
+        queue.erase().await.map_err(failed)?;
+        Ok(Figures { engine, publish, receive, one_by_one, p50_ms, p99_ms })
+    }
+
+    async fn in_batches(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<(f64, f64)> {
+        let publish = self.publish(queue, self.messages).await?;
+        let receive = receive(queue, self.messages, self.batch, self.consumers).await?;
+        Ok((publish, receive))
+    }
+
+    async fn one_by_one(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<f64> {
+        let count = self.singles * self.single_consumers;
+        self.publish(queue, count).await?;
+        receive(queue, count, 1, self.single_consumers).await
+    }
+
+    /// Messages a second, a thousand at a time, four batches on their way.
+    async fn publish(&self, queue: &Arc<dyn Queue>, count: usize) -> aiseki_mq::Result<f64> {
+        const WRITERS: usize = 4;
+        let payload = vec![b'x'; self.payload];
+        let begin = Instant::now();
+        let mut writers = tokio::task::JoinSet::new();
+        for writer in 0..WRITERS {
+            let share = count / WRITERS + usize::from(writer < count % WRITERS);
+            let (queue, payload) = (Arc::clone(queue), payload.clone());
+            writers.spawn(async move {
+                let mut left = share;
+                while left > 0 {
+                    let batch = left.min(PUBLISH_BATCH);
+                    let messages: Vec<_> =
+                        (0..batch).map(|_| Message::new(payload.clone())).collect();
+                    queue.publish(&messages).await?;
+                    left -= batch;
+                }
+                Ok(())
+            });
+        }
+        joined(writers).await?;
+        Ok(rate(count, begin))
+    }
+
+    /// From just before the publish to the handler, with an idle worker that blocks.
+    async fn latency(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<(f64, f64)> {
+        let consumer = queue.consumer("bench", LEASE)?;
+        let samples = self.singles.min(5_000);
+        let (sender, mut answers) = tokio::sync::mpsc::channel::<Instant>(1);
+        let receiving = tokio::spawn(async move {
+            for _ in 0..samples {
+                let mut got = Vec::new();
+                while got.is_empty() {
+                    got = consumer.receive(1, Duration::from_secs(5)).await?;
+                }
+                let now = Instant::now();
+                consumer.ack(&[got.remove(0).receipt]).await?;
+                if sender.send(now).await.is_err() {
+                    break;
+                }
+            }
+            consumer.drain(&[]).await
+        });
+        let mut latencies = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            // Until the worker blocks again: it is the idle worker that is measured.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let begin = Instant::now();
+            queue.publish(&[Message::new(vec![b'x'; self.payload])]).await?;
+            let Some(received) = answers.recv().await else { break };
+            latencies.push((received - begin).as_secs_f64() * 1_000.0);
+        }
+        drop(answers);
+        let _ = receiving.await;
+        latencies.sort_by(f64::total_cmp);
+        let at = |hundredths: usize| latencies.get(latencies.len() * hundredths / 100).copied();
+        Ok((at(50).unwrap_or_default(), at(99).unwrap_or_default()))
+    }
+}
+
+/// Messages a second, received and acked by these consumers.
+async fn receive(
+    queue: &Arc<dyn Queue>,
+    count: usize,
+    batch: usize,
+    consumers: usize,
+) -> aiseki_mq::Result<f64> {
+    let begin = Instant::now();
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..consumers {
+        let consumer = queue.consumer("bench", LEASE)?;
+        workers.spawn(async move {
+            let mut acks: Vec<Receipt> = Vec::new();
+            loop {
+                let got = consumer.exchange(&acks, batch).await?;
+                acks = got.deliveries.into_iter().map(|each| each.receipt).collect();
+                if acks.is_empty() && !got.more {
+                    consumer.drain(&[]).await?;
+                    return Ok(());
+                }
+            }
+        });
+    }
+    joined(workers).await?;
+    Ok(rate(count, begin))
+}
+
+async fn joined(mut tasks: tokio::task::JoinSet<aiseki_mq::Result<()>>) -> aiseki_mq::Result<()> {
+    while let Some(done) = tasks.join_next().await {
+        if let Ok(result) = done {
+            result?;
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rate is shown without decimals")]
+fn rate(count: usize, begin: Instant) -> f64 {
+    count as f64 / begin.elapsed().as_secs_f64()
+}
+
+fn name(engine: Engine) -> String {
+    engine.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn as_json(figures: &Figures) -> Value {
+    json!({
+        "engine": name(figures.engine),
+        "publish_per_second": figures.publish.round(),
+        "receive_per_second": figures.receive.round(),
+        "one_by_one_per_second": figures.one_by_one.round(),
+        "latency_p50_ms": figures.p50_ms,
+        "latency_p99_ms": figures.p99_ms,
+    })
+}
