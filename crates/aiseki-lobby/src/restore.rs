@@ -7,8 +7,8 @@ use crate::policy::Millis;
 use crate::seating::Companions;
 
 impl<C: Companions> Lobby<C> {
-    /// Makes room for so many people, so that loading them one by one moves nobody.
-    pub fn reserve(&mut self, people: usize) {
+    /// Takes memory for so many people, so that loading them one by one moves nobody.
+    pub fn restore_capacity(&mut self, people: usize) {
         self.people.reserve(people);
     }
 

@@ -101,7 +101,7 @@ fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite:
     lobby.restore_next_ticket(TicketNumber(next_ticket));
 
     let waiting = connection.query_row("SELECT count(*) FROM tickets", [], |row| row.get(0))?;
-    lobby.reserve(waiting);
+    lobby.restore_capacity(waiting);
 
     let mut departures = connection
         .prepare("SELECT session, reason, at FROM departures WHERE at > ? ORDER BY number")?;
