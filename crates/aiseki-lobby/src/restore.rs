@@ -7,11 +7,6 @@ use crate::policy::Millis;
 use crate::seating::Companions;
 
 impl<C: Companions> Lobby<C> {
-    /// Takes memory for so many people, so that loading them one by one moves nobody.
-    pub fn restore_capacity(&mut self, people: usize) {
-        self.people.reserve(people);
-    }
-
     /// Makes sure that no wait gets a number below `next`.
     pub fn restore_next_ticket(&mut self, next: TicketNumber) {
         self.next_ticket = self.next_ticket.max(next);

@@ -100,9 +100,6 @@ fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite:
             .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;
     lobby.restore_next_ticket(TicketNumber(next_ticket));
 
-    let waiting = connection.query_row("SELECT count(*) FROM tickets", [], |row| row.get(0))?;
-    lobby.restore_capacity(waiting);
-
     let mut departures = connection
         .prepare("SELECT session, reason, at FROM departures WHERE at > ? ORDER BY number")?;
     let mut rows = departures.query([now.saturating_sub(REASON_KEPT)])?;
