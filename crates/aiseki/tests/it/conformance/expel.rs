@@ -99,7 +99,7 @@ async fn nobody_slips_in_beside_a_ban(place: Box<dyn Place>) {
             .map(|_| {
                 let (house, next) = (Arc::clone(&house), Arc::clone(&next));
                 tokio::spawn(async move {
-                    let mut another = || person(next.fetch_add(1, Ordering::Relaxed));
+                    let another = || person(next.fetch_add(1, Ordering::Relaxed));
                     while house.enters(another(), queue, address).await.is_ok() {}
                 })
             })
