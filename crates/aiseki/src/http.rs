@@ -148,7 +148,11 @@ pub fn router(services: Arc<Services>) -> Router {
             Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
         }
     };
+    let no_operators = services.outside.admin_token.is_none();
+    let hidden = no_operators
+        .then(|| middleware::from_fn_with_state(Arc::clone(&services), extract::hide_operators));
     routes
+        .layer(option_layer(hidden))
         .layer(middleware::from_fn_with_state(Arc::clone(&services), session::refuse_cross_site))
         .layer(option_layer(cors(&services.outside.allowed_origins)))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {

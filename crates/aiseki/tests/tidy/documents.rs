@@ -54,6 +54,22 @@ fn every_link_leads_somewhere() {
     }
 }
 
+#[test]
+fn every_call_and_every_code_is_described() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a text");
+    let description: serde_json::Value = serde_json::from_str(&read("openapi.json")).expect("JSON");
+    let document = read("docs/api.md");
+    let codes = description["components"]["schemas"]["Code"]["enum"].as_array().expect("a list");
+    assert!(codes.len() > 10, "{codes:?}");
+    for code in codes.iter().filter_map(|code| code.as_str()) {
+        assert!(document.contains(&format!("`{code}`")), "docs/api.md does not tell of {code}");
+    }
+    for path in description["paths"].as_object().expect("a table").keys() {
+        let told = [' ', '?', '`'].iter().any(|end| document.contains(&format!("{path}{end}")));
+        assert!(told, "docs/api.md does not tell of {path}");
+    }
+}
+
 /// The lines of all blocks that are marked as `console`.
 fn commands(document: &Text) -> Vec<String> {
     let mut lines = Vec::new();

@@ -25,6 +25,10 @@ async fn without_an_admin_token_there_are_no_routes_of_operators() {
         for client in &clients {
             client.call(method, path, None).await.refused(404, "not_found");
             client.call(method, path, Some("{".into())).await.refused(404, "not_found");
+            // Nor is there a method that another one could be wrong for.
+            let answer = client.call("OPTIONS", path, None).await;
+            answer.refused(404, "not_found");
+            assert_eq!(answer.header("allow"), None, "{answer:?}");
         }
     }
 }
