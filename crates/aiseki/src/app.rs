@@ -1,9 +1,12 @@
 //! The wiring: the only place that names adapters.
 
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{Change, SessionId, Sign};
+use aiseki_lobby::{Change, Queue, SessionId, Sign, TopicId};
 use anyhow::Context as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,12 +17,12 @@ use tokio_util::task::TaskTracker;
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::http::{self, Listener, Outside, Services};
-use crate::matching::Matching;
+use crate::matching::{Join, Matching};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::push::Push;
 use crate::sessions::Sessions;
-use crate::store::embedded::{Committed, EmbeddedStore, Settings};
+use crate::store::embedded::{self, Committed, EmbeddedStore, Settings};
 use crate::topics::{Title, Topics};
 
 /// Connections get so long to end after the server was told to.
@@ -41,7 +44,7 @@ const DEMONSTRATION: [&str; 6] = [
 
 /// A server that runs in this process.
 pub struct Server {
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     draining: CancellationToken,
     ended: tokio::task::JoinHandle<()>,
 }
@@ -118,7 +121,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> std::net::SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -153,6 +156,68 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     server.stop();
     server.ended().await;
     tracing::info!("ended");
+    Ok(())
+}
+
+/// The services of a store that no server has open: for tools that fill one.
+#[derive(Clone)]
+pub struct Offline {
+    store: Arc<EmbeddedStore>,
+    topics: Arc<Topics>,
+    matching: Matching,
+}
+
+impl Offline {
+    /// Opens the store of a configuration.
+    pub async fn open(config: &Config) -> anyhow::Result<Self> {
+        let store = open_store(config, Arc::new(Metrics::new()), Push::new(|_| {})).await?;
+        let topics = Arc::new(Topics::load(store.clone()).await?);
+        let bans = Arc::new(Bans::load(store.clone()).await?);
+        let matching = Matching::new(store.clone(), topics.clone(), bans);
+        Ok(Self { store, topics, matching })
+    }
+
+    /// Adds an active topic, and returns its number.
+    pub async fn add_topic(&self, title: String) -> anyhow::Result<TopicId> {
+        Ok(self.topics.add(Title::try_from(title)?, true).await?.id)
+    }
+
+    /// Lets somebody wait.
+    pub async fn join(&self, session: SessionId, queue: Queue) -> anyhow::Result<()> {
+        let address = Ipv4Addr::LOCALHOST.into();
+        match self.matching.join(Join { session, queue, address }).await? {
+            Ok(_) => Ok(()),
+            Err(why) => anyhow::bail!("somebody could not join: {why:?}"),
+        }
+    }
+
+    /// Commits everything and closes the store.
+    pub async fn close(self) {
+        let store = self.store;
+        let _ = tokio::task::spawn_blocking(move || store.close()).await;
+    }
+}
+
+/// Copies the store of a directory into a new file, while a server has it open or none does. Returns
+/// the bytes of the copy.
+pub fn backup(data_dir: &Path, file: &Path) -> anyhow::Result<u64> {
+    Ok(embedded::backup(data_dir, file)?)
+}
+
+/// Serves a handler that does nothing, through everything that lies between a connection and a
+/// handler: the measure for what the handlers cost. Says on standard error where it listens.
+pub async fn serve_nothing() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("no signals")?;
+    let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 20_000)?;
+    let address = listener.address()?;
+    let draining = CancellationToken::new();
+    let serving =
+        http::serve(listener, http::empty_router(), Arc::new(Metrics::new()), draining.clone());
+    let serving = tokio::spawn(serving);
+    writeln!(std::io::stderr().lock(), "listening on http://{address}/")?;
+    terminate.recv().await;
+    draining.cancel();
+    let _ = tokio::time::timeout(DRAIN, serving).await;
     Ok(())
 }
 

@@ -1,6 +1,9 @@
 //! The command line: a file per subcommand, and what they share.
 
+mod backup;
 mod bans;
+mod bench;
+mod child;
 mod client;
 mod config;
 mod mq;
@@ -9,6 +12,7 @@ mod queues;
 mod rooms;
 mod serve;
 mod server_url;
+mod simulate;
 mod topics;
 
 use std::ffi::OsString;
@@ -80,6 +84,10 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Backup(backup::Backup),
+    Bench(bench::Bench),
+    BenchEmpty(bench::BenchEmpty),
+    Simulate(simulate::Simulate),
     Topics(topics::Topics),
     Bans(bans::Bans),
     Queues(queues::Queues),
@@ -92,6 +100,10 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Backup(command) => command.run(environment),
+            Self::Bench(command) => command.run(environment),
+            Self::BenchEmpty(command) => command.run(),
+            Self::Simulate(command) => command.run(environment),
             Self::Topics(command) => command.run(environment),
             Self::Bans(command) => command.run(environment),
             Self::Queues(command) => command.run(environment),

@@ -15,7 +15,7 @@ mod values;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aiseki_lobby::{Millis, Policy};
 use ipnet::IpNet;
@@ -87,6 +87,11 @@ impl Config {
     /// Collects what was asked and decides it.
     pub fn load(flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
         Self::decide(&Asked::gather(flags, environment)?)
+    }
+
+    /// Decides what the text of a configuration file says, and nothing else.
+    pub fn of_file(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::decide(&Asked::of_file(path, text)?)
     }
 
     /// Turns texts into values, each by its row, and checks that they go together.

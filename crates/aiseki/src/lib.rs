@@ -12,6 +12,8 @@ pub mod commands;
 pub mod config;
 pub mod conversations;
 pub mod duration;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod http;
 pub mod matching;
 pub mod metrics;

@@ -91,6 +91,16 @@ impl Asked {
         Ok(Self { given, file, warnings })
     }
 
+    /// What one file says, with nothing before it. A secret that stands in a file of its own is left
+    /// out: nothing else is read.
+    pub(super) fn of_file(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let layer = file::read(path, text)?;
+        let given =
+            |setting: &'static Setting| Some((setting.name, layer.get(setting.name)?.clone()));
+        let given = SETTINGS.iter().filter_map(given).collect();
+        Ok(Self { given, file: Some(path.to_owned()), warnings: Vec::new() })
+    }
+
     /// What was given for a setting, if anything.
     pub fn given(&self, setting: &Setting) -> Option<&Given> {
         self.given.get(setting.name)

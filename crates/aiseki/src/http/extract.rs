@@ -200,10 +200,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
 
 /// Reads a JSON object. The library would also take an array of the members in their order, which is
 /// nobody's interface.
-fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+pub(super) fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let refused = |detail: String| Problem::new(Code::InvalidBody).with_detail(detail);
+    // The library does not look into texts that nobody asks for, and they have to be UTF-8 too.
+    let text = std::str::from_utf8(body).map_err(|_| refused("The body is not UTF-8.".into()))?;
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    let value = serde_json::from_slice(body).map_err(|error| {
+    let value = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         if error.is_data() {
             refused(format!(

@@ -25,7 +25,15 @@ const LONGEST_WAIT_SECONDS: u64 = 55;
 pub(super) struct JoinBody {
     topic_id: i64,
     /// A size of room that the server offers, 2 or 3 if its operator has not decided otherwise.
+    #[schema(minimum = 2, maximum = 8)]
     room_type: i64,
+}
+
+impl JoinBody {
+    /// The topic and the size.
+    pub(super) fn asked(&self) -> (i64, i64) {
+        (self.topic_id, self.room_type)
+    }
 }
 
 /// Join a queue

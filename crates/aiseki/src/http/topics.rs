@@ -23,6 +23,7 @@ pub(super) struct OpenTopic {
     id: i64,
     title: String,
     /// How many people wait, by room type.
+    #[schema(value_type = BTreeMap<String, usize>)]
     waiting: BTreeMap<u8, usize>,
 }
 

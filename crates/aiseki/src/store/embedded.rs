@@ -3,6 +3,7 @@
 //! Everything that was answered is in the file, so a killed process loses nothing. See
 //! `ARCHITECTURE.md` for why it is built like this.
 
+mod backup;
 mod checkpoint;
 mod engine;
 mod journal;
@@ -22,6 +23,7 @@ use aiseki_lobby::{
 use rusqlite::{Transaction, params};
 use tokio::sync::oneshot;
 
+pub use backup::{BackupError, backup};
 pub use open::{OpenError, Settings};
 pub use writer::Committed;
 

@@ -1,9 +1,11 @@
 //! The real program's command line, as an operator meets it.
 
 mod admin;
+mod backup;
 mod help;
 mod operators;
 mod program;
 mod queues;
 mod running;
 mod settings;
+mod simulate;

@@ -32,6 +32,11 @@ impl Running {
         Self { program, child, address }
     }
 
+    /// The directory in which it runs, and its environment.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
     /// Where it listens: host and port.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -69,6 +69,8 @@ const FLOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("commands", &["app", "clock", "config", "duration"]),
+    // Parsers of outside bytes, for fuzzing.
+    ("fuzz", &["config", "duration", "http", "rate_limit", "sessions"]),
 ];
 
 /// The module that a file belongs to.

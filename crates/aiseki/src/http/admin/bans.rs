@@ -62,6 +62,7 @@ pub(in crate::http) struct NewBan {
     /// An address, or a block such as `192.0.2.0/24`. Either this or `session`.
     address: Option<String>,
     /// What to remember, at most 500 characters.
+    #[schema(max_length = 500)]
     reason: Option<String>,
     /// Until when; for ever if it is left out.
     #[schema(format = DateTime)]

@@ -26,6 +26,7 @@ pub(in crate::http) struct ListedTopic {
     title: String,
     active: bool,
     /// How many people wait, by room type.
+    #[schema(value_type = BTreeMap<String, usize>)]
     waiting: BTreeMap<u8, usize>,
 }
 
@@ -46,6 +47,7 @@ impl From<Topic> for TopicBody {
 #[derive(Deserialize, ToSchema)]
 pub(in crate::http) struct NewTopic {
     /// 1 to 200 characters, no control characters; kept exactly.
+    #[schema(min_length = 1, max_length = 200)]
     title: String,
     /// Whether people can wait for it; true if it is left out.
     active: Option<bool>,

@@ -22,7 +22,7 @@ use crate::sessions::SessionKey;
 /// Commands that wait for the writer, at most.
 const COMMANDS: usize = 16_384;
 
-const FILE: &str = "aiseki.db";
+pub(super) const FILE: &str = "aiseki.db";
 const LOCK: &str = "aiseki.lock";
 
 /// What the embedded store has to know.

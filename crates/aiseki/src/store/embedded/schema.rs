@@ -61,7 +61,7 @@ pub(super) fn open_checkpointer(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Refuses a file that is something else, before anything is written to it.
-fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get(0));
     let explain = |error| OpenError::sqlite(path, error);
     let application_id: i32 = number("application_id").map_err(explain)?;
