@@ -9,9 +9,11 @@ use aiseki_testkit::eventually;
 
 use crate::bed::{Bed, LONG, SOON, publish, publish_texts, texts};
 
+/// Built with the tests.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mq-stepper");
 const LEASE: Duration = Duration::from_millis(600);
 
-/// The example `stepper` as a process that is killed with this value.
+/// The program `mq-stepper` as a process that is killed with this value.
 pub(crate) struct Stepper {
     process: Child,
     input: ChildStdin,
@@ -21,12 +23,12 @@ pub(crate) struct Stepper {
 impl Stepper {
     pub(crate) fn start(url: &str, lease: Duration) -> Self {
         let lease = lease.as_millis().to_string();
-        let mut process = Command::new(program())
+        let mut process = Command::new(PROGRAM)
             .args(["steps", url, "jobs", &lease])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the example stepper, built with the tests");
+            .expect("the stepper starts");
         let input = process.stdin.take().expect("its input");
         let output = BufReader::new(process.stdout.take().expect("its output"));
         Self { process, input, output }
@@ -60,13 +62,6 @@ impl Drop for Stepper {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Examples are built beside the tests.
-fn program() -> std::path::PathBuf {
-    let here = std::env::current_exe().expect("this program");
-    let target = here.ancestors().nth(2).expect("the folder of the build");
-    target.join("examples").join("stepper")
 }
 
 /// Killed at this point: the message comes again within one lease, unless it was acked.

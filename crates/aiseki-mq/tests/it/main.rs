@@ -2,6 +2,8 @@
 
 /// A server, a queue and a plain connection for one test.
 mod bed;
+/// Many messages with workers that are killed all the time; by the million when asked for.
+mod campaign;
 /// What every engine keeps to.
 mod conformance;
 /// Workers that are killed or frozen, as processes.

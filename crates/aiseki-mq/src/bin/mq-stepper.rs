@@ -1,7 +1,7 @@
 //! A worker for tests that kill it: it says what it has just done, and goes on when told to.
 //!
-//! `stepper steps URL QUEUE LEASE_MS` prints `ready`, `claimed ID`, `handled ID`, `acked ID` and
-//! reads a line from its standard input after each. `stepper work URL QUEUE LEASE_MS CONCURRENCY
+//! `mq-stepper steps URL QUEUE LEASE_MS` prints `ready`, `claimed ID`, `handled ID`, `acked ID` and
+//! reads a line from its standard input after each. `mq-stepper work URL QUEUE LEASE_MS CONCURRENCY
 //! SHARDS` is a plain worker that counts each effect in the hash `effects` of the same server, until
 //! it is killed or told to end by SIGTERM.
 
@@ -19,7 +19,7 @@ type Any = Box<dyn std::error::Error + Send + Sync>;
 async fn main() -> std::result::Result<(), Any> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [mode, url, queue, lease, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: stepper steps|work URL QUEUE LEASE_MS …".into());
+        return Err("usage: mq-stepper steps|work URL QUEUE LEASE_MS …".into());
     };
     let lease = Duration::from_millis(lease.parse()?);
     match (mode.as_str(), rest) {
