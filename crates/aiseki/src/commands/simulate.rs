@@ -6,6 +6,7 @@ mod judge;
 mod person;
 mod phone;
 mod report;
+mod stage;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use serde_json::Value;
 use self::chance::Chance;
 use self::history::History;
 use self::judge::World;
-use self::person::{Counts, Pace, Person, Stage};
+use self::person::Person;
 use self::phone::Phone;
+use self::stage::{Counts, Pace, Stage};
 use super::child::Temporary;
 use super::server_url::ServerUrl;
 use super::{Exit, Failure, child, output};

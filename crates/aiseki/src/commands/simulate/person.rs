@@ -2,7 +2,7 @@
 //! comes back elsewhere, talks for a while, leaves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hyper::Method;
@@ -12,60 +12,11 @@ use tokio::time::{sleep, timeout};
 use super::chance::Chance;
 use super::history::{Event, History, How, Moment, Queue, State, What};
 use super::phone::{Answer, Lost, Phone, Pushed, room_view, state};
-use crate::clock::Stopwatch;
-use crate::commands::server_url::ServerUrl;
+use super::stage::{Stage, count};
 
 const NO_LONGER: Duration = Duration::ZERO;
 /// Told by a server that gives no time, this is how long to stay away.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What all people of a run share.
-pub(super) struct Stage {
-    pub(super) servers: Vec<ServerUrl>,
-    pub(super) topics: Vec<i64>,
-    pub(super) room_types: Vec<u8>,
-    pub(super) clock: Stopwatch,
-    /// When people stop beginning anything new.
-    pub(super) until: Duration,
-    /// Somebody broke the run off.
-    pub(super) broken_off: AtomicBool,
-    /// How fast people live.
-    pub(super) pace: Pace,
-    pub(super) counts: Counts,
-}
-
-/// Times that differ between a server of our own and one that others use.
-#[derive(Clone, Copy)]
-pub(super) struct Pace {
-    /// Between two polls; none: as the server asks for.
-    pub(super) poll: Option<Duration>,
-    /// The longest time for which somebody vanishes.
-    pub(super) vanish: Duration,
-    /// The longest time between two waits, and that a conversation lasts.
-    pub(super) rest: Duration,
-    /// The longest `wait` of a long poll, in seconds.
-    pub(super) long_poll: usize,
-}
-
-/// What is counted while it happens.
-#[derive(Default)]
-pub(super) struct Counts {
-    pub(super) joins: AtomicUsize,
-    pub(super) waiting: AtomicUsize,
-    pub(super) seated: AtomicUsize,
-    pub(super) seats: AtomicUsize,
-    pub(super) vanished: AtomicUsize,
-    pub(super) returned: AtomicUsize,
-    pub(super) moved: AtomicUsize,
-    pub(super) limited: AtomicUsize,
-    pub(super) unavailable: AtomicUsize,
-    pub(super) lost: AtomicUsize,
-    pub(super) unexpected: AtomicUsize,
-}
-
-pub(super) fn count(counter: &AtomicUsize) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
 
 pub(super) struct Person {
     stage: Arc<Stage>,

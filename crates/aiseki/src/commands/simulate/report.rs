@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::history::{How, What};
 use super::judge::{Case, Invariant, Kind, Outcome, Violation, kind, times_to_match};
-use super::person::Stage;
+use super::stage::Stage;
 use crate::commands::output;
 
 /// Violations of one kind that are printed in full.
