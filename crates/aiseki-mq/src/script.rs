@@ -14,6 +14,7 @@ const PARTS: &[(&str, &str)] = parts![
     "keys",
     "now",
     "ring",
+    "large",
     "publish",
     "meta",
     "unique",
@@ -43,6 +44,7 @@ const PARTS: &[(&str, &str)] = parts![
 /// --@include keys
 /// --@include now
 /// --@include ring
+/// --@include large
 /// --@include publish
 /// redis.call('INCR', KEYS[1])
 /// return mq_publish(mq_keys(2), mq_now(''), 0, { ARGV[1], '0', '', ARGV[2] })

@@ -134,7 +134,11 @@ impl View<'_> {
                 return Err(Error::Answer("a cursor and a page were expected"));
             };
             for id in answer::list(page)?.into_iter().step_by(step) {
-                ids.push(answer::text(id)?);
+                let id = answer::text(id)?;
+                // The empty name is no message's: see parts/large.lua.
+                if !id.is_empty() {
+                    ids.push(id);
+                }
             }
             cursor = answer::count(&next)?;
             if cursor == 0 {

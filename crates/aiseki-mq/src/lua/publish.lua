@@ -11,6 +11,7 @@
 --@include keys
 --@include now
 --@include ring
+--@include large
 --@include publish
 local messages = {}
 for i = 3, #ARGV do

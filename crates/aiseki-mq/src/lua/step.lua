@@ -15,6 +15,7 @@
 --@include keys
 --@include now
 --@include ring
+--@include large
 --@include meta
 --@include unique
 --@include bury
@@ -119,7 +120,7 @@ local function claim()
     return ''
   end
   redis.call('ZADD', q.leased, unpack(leases))
-  redis.call('HSET', q.meta, unpack(changed))
+  redis.call('HSET', q.meta, '', MQ_LARGE, unpack(changed))
   redis.call('HSET', q.state, 'fence', string.format('%.0f', fence))
   return '\n' .. table.concat(names, '\n')
 end

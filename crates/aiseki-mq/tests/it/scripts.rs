@@ -53,6 +53,7 @@ async fn another_script_publishes_in_its_own_step() {
 --@include keys
 --@include now
 --@include ring
+--@include large
 --@include publish
 local seated = redis.call('INCR', KEYS[1])
 local codes = mq_publish(mq_keys(2), mq_now(''), 0, { 'room-1', '0', '', ARGV[1] })

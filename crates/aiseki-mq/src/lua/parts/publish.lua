@@ -4,7 +4,7 @@
 --
 -- Returns nil when the limit would be passed, with nothing written. Otherwise one digit for each
 -- message (1 accepted, 2 the id is known, 3 the unique key is taken), and the ids that hold the
--- taken keys, in order. Needs mq_ring.
+-- taken keys, in order. Needs mq_ring and MQ_LARGE.
 local function mq_publish(q, now, limit, messages)
   local count = #messages / 4
   if count == 0 then
@@ -73,7 +73,7 @@ local function mq_publish(q, now, limit, messages)
       return nil
     end
   end
-  redis.call('HSET', q.payload, unpack(bodies))
+  redis.call('HSET', q.payload, '', MQ_LARGE, unpack(bodies))
   if #unique > 0 then
     redis.call('HSET', q.unique, unpack(unique))
     redis.call('HSET', q.holds, unpack(holds))
