@@ -111,7 +111,7 @@ struct Description;
 
 /// The OpenAPI description of every route.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    described_routes().into_openapi()
+    described_routes().merge(operators_routes()).into_openapi()
 }
 
 fn described_routes() -> OpenApiRouter<Arc<Services>> {
@@ -123,6 +123,14 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(events::socket))
         .routes(routes!(rooms::get_room))
         .routes(routes!(rooms::leave_room))
+        .routes(routes!(ops::healthz))
+        .routes(routes!(ops::readyz))
+        .routes(routes!(ops::metrics))
+        .routes(routes!(ops::openapi))
+}
+
+fn operators_routes() -> OpenApiRouter<Arc<Services>> {
+    OpenApiRouter::new()
         .routes(routes!(admin::topics::list_topics, admin::topics::add_topic))
         .routes(routes!(admin::topics::change_topic))
         .routes(routes!(admin::bans::list_bans, admin::bans::add_ban))
@@ -130,15 +138,16 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(admin::queues::list_queues))
         .routes(routes!(admin::rooms::list_rooms))
         .routes(routes!(admin::rooms::close_room))
-        .routes(routes!(ops::healthz))
-        .routes(routes!(ops::readyz))
-        .routes(routes!(ops::metrics))
-        .routes(routes!(ops::openapi))
 }
 
 /// Every route with everything around it.
 pub fn router(services: Arc<Services>) -> Router {
-    let (routes, _) = described_routes().split_for_parts();
+    // Without a token for operators their routes do not exist, whatever the method.
+    let (routes, _) = match services.outside.admin_token {
+        Some(_) => described_routes().merge(operators_routes()),
+        None => described_routes(),
+    }
+    .split_for_parts();
     let routes = routes
         .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
         .fallback(|| async { Problem::new(Code::NotFound) });
@@ -148,11 +157,7 @@ pub fn router(services: Arc<Services>) -> Router {
             Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
         }
     };
-    let no_operators = services.outside.admin_token.is_none();
-    let hidden = no_operators
-        .then(|| middleware::from_fn_with_state(Arc::clone(&services), extract::hide_operators));
     routes
-        .layer(option_layer(hidden))
         .layer(middleware::from_fn_with_state(Arc::clone(&services), session::refuse_cross_site))
         .layer(option_layer(cors(&services.outside.allowed_origins)))
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {

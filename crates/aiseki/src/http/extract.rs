@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aiseki_lobby::SessionId;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use http_body_util::{BodyExt as _, Limited};
 use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq as _;
 
+use super::Services;
 use super::client::{self, Peer};
 use super::error::{Code, Problem};
-use super::{Services, Shared};
 use crate::sessions::{BadToken, VerifiedToken};
 
 /// The largest body that any call takes.
@@ -152,20 +150,6 @@ impl FromRequestParts<Arc<Services>> for Operator {
             Err(Problem::new(Code::Unauthenticated))
         }
     }
-}
-
-/// Without an admin token the routes of operators do not exist, whatever the method.
-pub(super) async fn hide_operators(
-    State(services): Shared,
-    request: Request,
-    next: Next,
-) -> Response {
-    let base = services.outside.base_path.trim_end_matches('/');
-    let path = request.uri().path().strip_prefix(base).unwrap_or_default();
-    if path.starts_with("/admin/") {
-        return Problem::new(Code::NotFound).into_response();
-    }
-    next.run(request).await
 }
 
 /// Whether the request carries the admin token.
