@@ -18,7 +18,7 @@ pub(crate) use client::Client;
 pub(crate) use directory::Directory;
 pub(crate) use metrics::Metrics;
 pub(crate) use people::Person;
-pub(crate) use program::{Program, command};
+pub(crate) use program::{Program, Running};
 pub(crate) use server::Server;
 pub(crate) use settings::{ADMIN_TOKEN, Settings};
 pub(crate) use socket::{Frame, Socket};

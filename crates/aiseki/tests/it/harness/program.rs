@@ -16,9 +16,14 @@ use super::{ADMIN_TOKEN, Client, Person, Settings, eventually, within};
 const SHUTDOWN: Duration = Duration::from_secs(10);
 
 pub(crate) struct Program {
+    running: Running,
+    pub(crate) client: Client,
+}
+
+/// A process that ends with whoever holds it, also when a test fails while it waits for it.
+pub(crate) struct Running {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
-    pub(crate) client: Client,
 }
 
 /// What a program that did not start left behind.
@@ -34,27 +39,27 @@ impl Program {
     }
 
     pub(crate) async fn start_as(command: Command) -> Self {
-        let (mut child, log) = spawn(command);
-        let lines = Arc::clone(&log);
+        let mut running = spawn(command);
         let address = eventually("the program listens", async || {
-            if let Some(status) = child.try_wait().expect("a child") {
-                panic!("it ended ({status}): {:?}", lines.lock().unwrap());
+            if let Some(status) = running.child.try_wait().expect("a child") {
+                panic!("it ended ({status}): {:?}", running.log());
             }
-            lines.lock().unwrap().iter().find_map(|line| address_in(line))
+            running.log().iter().find_map(|line| address_in(line))
         })
         .await;
-        Self { child, log, client: Client::new(address) }
+        Self { running, client: Client::new(address) }
     }
 
     /// Runs what is expected to end by itself.
     pub(crate) async fn refused(settings: &Settings) -> Ended {
-        let (mut child, log) = spawn(command(settings));
-        let status =
-            eventually("the program refuses to start", async || child.try_wait().expect("a child"))
-                .await;
+        let mut running = Running::begin(settings);
+        let status = eventually("the program refuses to start", async || {
+            running.child.try_wait().expect("a child")
+        })
+        .await;
         // The log is complete once its reader has let go of it.
         let lines = eventually("the log is read", async || {
-            (Arc::strong_count(&log) == 1).then(|| log.lock().unwrap().clone())
+            (Arc::strong_count(&running.log) == 1).then(|| running.log())
         })
         .await;
         Ended { code: status.code(), lines }
@@ -74,16 +79,16 @@ impl Program {
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
+        Pid::from_child(&self.running.child)
     }
 
     pub(crate) fn log(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
+        self.running.log()
     }
 
     /// As a power cut ends it.
     pub(crate) async fn kill(mut self) {
-        self.child.kill().expect("killed");
+        self.running.child.kill().expect("killed");
         let status = self.end("the killed program is gone").await;
         assert_eq!(status.signal(), Some(9));
     }
@@ -101,11 +106,22 @@ impl Program {
     }
 
     pub(crate) async fn end(&mut self, what: &str) -> ExitStatus {
-        eventually(what, async || self.child.try_wait().expect("a child")).await
+        eventually(what, async || self.running.child.try_wait().expect("a child")).await
     }
 }
 
-impl Drop for Program {
+impl Running {
+    /// Starts it and waits for nothing.
+    pub(crate) fn begin(settings: &Settings) -> Self {
+        spawn(command(settings))
+    }
+
+    fn log(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Running {
     #[expect(clippy::print_stderr, reason = "a failed test shows what the program said")]
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -117,13 +133,13 @@ impl Drop for Program {
 }
 
 /// The program with these settings and no other environment.
-pub(crate) fn command(settings: &Settings) -> Command {
+fn command(settings: &Settings) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aiseki"));
     command.env_clear().envs(settings.variables().iter().map(|(name, value)| (name, value)));
     command
 }
 
-fn spawn(mut command: Command) -> (Child, Arc<Mutex<Vec<String>>>) {
+fn spawn(mut command: Command) -> Running {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -133,7 +149,7 @@ fn spawn(mut command: Command) -> (Child, Arc<Mutex<Vec<String>>>) {
             lines.lock().unwrap().push(line);
         }
     });
-    (child, log)
+    Running { child, log }
 }
 
 fn address_in(line: &str) -> Option<SocketAddr> {

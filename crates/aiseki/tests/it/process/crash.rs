@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::ledger::{Ledger, Life};
-use crate::harness::{Client, Directory, Program, Settings, eventually};
+use crate::harness::{Client, Directory, Program, Running, Settings, eventually};
 
 /// How often the program is killed.
 const ROUNDS: usize = 30;
@@ -151,13 +151,10 @@ async fn a_kill_while_the_store_is_being_made_leaves_one_that_opens() {
         let directory = Directory::new();
         let settings = Settings::new().data_dir(&directory.data());
         let file = directory.data().join("aiseki.db");
-        let mut child = crate::harness::command(&settings)
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .expect("the program starts");
+        let running = Running::begin(&settings);
         eventually("there is a file", async || file.exists().then_some(())).await;
-        child.kill().expect("killed");
-        child.wait().expect("gone");
+        // Letting go of it kills it.
+        drop(running);
         let program = Program::start(&settings).await;
         program.topic("t").await;
         program.terminate().await;
