@@ -231,6 +231,19 @@ fn a_repeated_join_may_have_begun_another_wait() {
         Life::default().joins(QUEUE, waiting(QUEUE, since)).told(seat("a", QUEUE, 2, 1_000))
     };
     assert_eq!(broken([ann, waits(200), waits(300)], false), []);
+    // The same with another queue, and with a join whose answer was lost.
+    let three = (1, 3);
+    let bob = Life::default().joins(QUEUE, waiting(QUEUE, 100));
+    let bob = bob.joins(three, seat("b", three, 3, 2_000));
+    let cyd = Life::default().joins(QUEUE, waiting(QUEUE, 100));
+    let cyd = cyd.then(What::JoinLost { queue: three }).told(seat("c", QUEUE, 2, 2_000));
+    let dan = Life::default().then(What::JoinLost { queue: three });
+    let dan = dan.joins(QUEUE, seat("d", QUEUE, 2, 2_000));
+    assert_eq!(broken([bob, cyd, dan], false), []);
+    // A queue that was never asked for is still found.
+    let eve = Life::default().joins(QUEUE, waiting(QUEUE, 100));
+    let eve = eve.joins(three, seat("e", (1, 4), 4, 2_000));
+    assert_eq!(broken([eve], false), [Invariant::Sizes]);
 }
 
 #[test]

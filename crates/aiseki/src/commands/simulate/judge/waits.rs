@@ -73,15 +73,17 @@ impl Case<'_> {
                     }
                     may_be_another = false;
                 }
-                Some(State::Matched(_)) => {
-                    if may_be_another && open.as_ref().is_some_and(|wait| wait.since.is_some()) {
-                        // A repeated join: the wait that is open may have ended unseen in a room that
-                        // is over, and this seat may come of another one. Which, nobody can tell.
-                        if !self.knows_seat(person, event) {
-                            let wait = open.take();
-                            open = wait.as_ref().map(|wait| unknown(person, wait.queue));
-                            self.close(wait, Outcome::Unknown);
-                        }
+                Some(State::Matched(seat)) => {
+                    if may_be_another
+                        && !self.knows_seat(person, event)
+                        && let Some(wait) = open.take()
+                    {
+                        // Another join: the wait that is open may have ended unseen in a room that is
+                        // over, and this seat may come of either. Which, nobody can tell.
+                        let of_the_open_one = wait.queue == (seat.topic, seat.requested);
+                        let asked = asked_for.filter(|_| !of_the_open_one);
+                        open = Some(unknown(person, asked.unwrap_or(wait.queue)));
+                        self.close(Some(wait), Outcome::Unknown);
                     }
                     self.seated(person, event, &mut open, asked_for, may_be_another);
                     may_be_another = false;
