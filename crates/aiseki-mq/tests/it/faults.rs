@@ -395,6 +395,8 @@ async fn durable_publishes_say_what_they_could_not_reach() {
         replica.command("INFO replication").unwrap().contains("master_link_status:up")
     })
     .await;
+    // Here the replica is there, so the time is only for how long it may take.
+    let replicas = durable(&bed.server, Durability::Replicas { count: 1, within: SOON * 2 });
     publish_texts(&replicas, &["on two servers"]).await;
     // The script is forgotten in the middle of a pipeline, too.
     bed.redis.command("SCRIPT FLUSH").expect("flushed");
