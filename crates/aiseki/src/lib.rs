@@ -21,6 +21,7 @@ pub mod operators;
 pub mod port;
 pub mod push;
 pub mod rate_limit;
+pub mod records;
 pub mod sessions;
 pub mod store;
 pub mod topics;

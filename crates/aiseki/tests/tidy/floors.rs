@@ -11,6 +11,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("bans", &["port"]),
     ("conversations", &["port"]),
     ("rate_limit", &["duration"]),
+    ("records", &["port"]),
     ("sessions", &[]),
     ("topics", &["port"]),
     // What was decided: it is read by those above, and knows none of them.
