@@ -1,4 +1,4 @@
-//! The product from outside, with the embedded store.
+//! The product from outside, on its stores.
 
 /// The ports to the stores: one suite for every store there is.
 mod conformance;
@@ -10,3 +10,5 @@ mod http;
 mod process;
 /// The cases of the field: what has broken services like this one.
 mod seating;
+/// Many servers on shared stores.
+mod shared;
