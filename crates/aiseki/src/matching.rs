@@ -40,6 +40,10 @@ pub trait LobbyStore: Send + Sync {
     fn now(&self) -> Millis;
     /// Whether the store can be asked.
     fn available(&self) -> bool;
+    /// Whether people can wait, and are not seated, because rooms cannot be written.
+    fn degraded(&self) -> bool {
+        false
+    }
 }
 
 /// Somebody wants to wait.
@@ -185,5 +189,10 @@ impl Matching {
     /// Whether matching is possible here.
     pub fn available(&self) -> bool {
         self.store.available()
+    }
+
+    /// Whether people can wait and are not seated for now.
+    pub fn degraded(&self) -> bool {
+        self.store.degraded()
     }
 }

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::asked::{Given, Layer, Source};
-use super::{Form, Role, SETTINGS};
+use super::{Form, SETTINGS};
 
 /// What was asked on the command line: the strongest layer.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,6 @@ impl Args for Flags {
                 Arg::new(id)
                     .long(long)
                     .help_heading(setting.group.title())
-                    .hide(setting.role == Role::Absent)
             };
             let long = setting.flag()[2..].to_owned();
             command = command.arg(

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aiseki_lobby::{IdleReason, Millis, Queue, RoomId, SessionId, Sign, State, TopicId, Vacate};
+use aiseki_lobby::{
+    IdleReason, Millis, Policy, Queue, RoomId, SessionId, Sign, State, TopicId, Vacate,
+};
 use tokio::sync::oneshot;
 
 use super::{PEOPLE_AT_ONCE, WaitingStore};
@@ -24,6 +27,8 @@ pub struct SharedLobby {
     /// Joins that hold their answer.
     held: Mutex<HashMap<SessionId, Vec<oneshot::Sender<()>>>>,
     seats: SeatsKnown,
+    /// Whether rooms can be written, as far as this server knows.
+    recording: AtomicBool,
 }
 
 /// Of which run of the waiting store this server knows that all live seats are in it.
@@ -38,7 +43,30 @@ impl SharedLobby {
         hold: Duration,
     ) -> Self {
         let (held, seats) = (Mutex::default(), SeatsKnown::default());
-        Self { waiting, records, hold, held, seats }
+        Self { waiting, records, hold, held, seats, recording: AtomicBool::new(false) }
+    }
+
+    /// Where it is noted whether rooms can be written.
+    pub(super) fn recording(&self) -> &AtomicBool {
+        &self.recording
+    }
+
+    /// Ends waits for rooms of a size that is not offered any more.
+    pub async fn end_abolished(&self, policy: &Policy) -> Result<(), Unavailable> {
+        for (queue, _) in self.waiting.lengths().await? {
+            if policy.room_types.get(queue.room_type).is_some() {
+                continue;
+            }
+            loop {
+                let page = self.waiting.addresses(Some(queue), None).await?;
+                if page.is_empty() {
+                    break;
+                }
+                let people = page.into_iter().map(|(session, ..)| session).collect();
+                self.waiting.expel(people, IdleReason::TopicClosed).await?;
+            }
+        }
+        Ok(())
     }
 
     /// These people were seated.
@@ -235,5 +263,9 @@ impl LobbyStore for SharedLobby {
 
     fn available(&self) -> bool {
         self.waiting.available()
+    }
+
+    fn degraded(&self) -> bool {
+        !self.recording.load(Ordering::Acquire)
     }
 }

@@ -1,13 +1,13 @@
 //! Writes formed rooms down. Every server does it, and a room is any server's.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aiseki_lobby::{IdleReason, RoomId, SessionId};
 use tokio_util::sync::CancellationToken;
 
-use super::{FormedRoom, FormedRooms, Outcome, WaitingStore};
+use super::{FormedRoom, FormedRooms, Outcome, SharedLobby, WaitingStore};
 use crate::port::Unavailable;
 use crate::records::{RecordStore, Written};
 
@@ -25,7 +25,7 @@ pub struct Recorder {
     rooms: Arc<dyn FormedRooms>,
     waiting: Arc<dyn WaitingStore>,
     records: Arc<dyn RecordStore>,
-    recording: AtomicBool,
+    lobby: Arc<SharedLobby>,
 }
 
 impl Recorder {
@@ -34,13 +34,9 @@ impl Recorder {
         rooms: Arc<dyn FormedRooms>,
         waiting: Arc<dyn WaitingStore>,
         records: Arc<dyn RecordStore>,
+        lobby: Arc<SharedLobby>,
     ) -> Arc<Self> {
-        Arc::new(Self { rooms, waiting, records, recording: AtomicBool::new(false) })
-    }
-
-    /// Whether rooms can be written, as far as this server knows.
-    pub fn recording(&self) -> bool {
-        self.recording.load(Ordering::Acquire)
+        Arc::new(Self { rooms, waiting, records, lobby })
     }
 
     /// Says for ever that rooms can be written, while they can.
@@ -50,7 +46,7 @@ impl Recorder {
         loop {
             interval.tick().await;
             let answers = self.records.ping().await.is_ok();
-            let before = self.recording.swap(answers, Ordering::AcqRel);
+            let before = self.lobby.recording().swap(answers, Ordering::AcqRel);
             if before != answers && answers {
                 tracing::info!("rooms can be written: people are seated");
             } else if before != answers {
