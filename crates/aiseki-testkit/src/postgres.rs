@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -59,6 +60,14 @@ impl Postgres {
         Self::with(PostgresOptions { fsync: false, ..PostgresOptions::default() })
     }
 
+    /// The server that all tests of this process share, each with a [`Postgres::fresh_database`] of its
+    /// own. Its commits do not wait for the disk, and nobody stops it.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Postgres> = OnceLock::new();
+        // It is never dropped: its warden ends it with the process.
+        SHARED.get_or_init(|| Self::without_fsync().expect("PostgreSQL starts"))
+    }
+
     /// A server started with these options.
     pub fn with(options: PostgresOptions) -> Result<Self> {
         let programs = programs()?;
@@ -84,6 +93,8 @@ impl Postgres {
         let data = self.data();
         let mut arguments = ["-D", &data.display().to_string()].map(str::to_owned).to_vec();
         let mut settings = vec![
+            // Tests that share the server have a pool each.
+            "max_connections=300".to_owned(),
             "listen_addresses=127.0.0.1".to_owned(),
             format!("port={}", self.port),
             "unix_socket_directories=".to_owned(),

@@ -1,3 +1,4 @@
 //! The stores: each adapter is a module named after its technology.
 
 pub mod embedded;
+pub mod postgres;
