@@ -30,7 +30,7 @@ pub use url::BadDatabaseUrl;
 use self::link::Link;
 use self::url::Address;
 use crate::port::{Pending, Unavailable};
-use crate::records::{Departure, RecordStore, Written};
+use crate::records::{Departure, EndedRoom, RecordStore, Written};
 use crate::sessions::SessionKey;
 
 /// Connections of a server, at most. One statement writes hundreds of rooms, so a server needs few, and
@@ -141,7 +141,7 @@ impl RecordStore for PostgresStore {
         Box::pin(seats::end_room(&self.link, room))
     }
 
-    fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<(RoomId, Vec<(SessionId, bool)>)>> {
+    fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>> {
         Box::pin(seats::lately_ended(&self.link, within))
     }
 

@@ -135,6 +135,18 @@ impl Link {
         })
     }
 
+    /// [`DEADLINE`] around several operations.
+    pub(super) async fn within<T>(
+        &self,
+        what: &'static str,
+        operations: impl Future<Output = Result<T, Unavailable>>,
+    ) -> Result<T, Unavailable> {
+        tokio::time::timeout(DEADLINE, operations).await.unwrap_or_else(|_| {
+            self.outage.failed(what, &Cause::Overdue);
+            Err(Unavailable)
+        })
+    }
+
     pub(super) fn available(&self) -> bool {
         !self.outage.lasts()
     }
@@ -187,12 +199,10 @@ impl From<Error> for Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sql(error) | Self::Connecting(PoolError::Backend(error)) => {
-                f.write_str(&explain(error))
-            }
-            Self::Connecting(PoolError::PostCreateHook(HookError::Backend(error))) => {
-                f.write_str(&explain(error))
-            }
+            Self::Sql(error)
+            | Self::Connecting(
+                PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)),
+            ) => f.write_str(&explain(error)),
             Self::Connecting(error) => write!(f, "{error}"),
             Self::ReadOnly => f.write_str("it can only be read"),
             Self::Closed => f.write_str("the connection was closed"),

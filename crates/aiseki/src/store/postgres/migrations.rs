@@ -23,7 +23,7 @@ const MIGRATIONS: &[Migration] =
 const LOCK: i64 = 0x6169_7365_6b69;
 
 /// For everything there is to do; a migration of large tables takes its time.
-const MIGRATION_DEADLINE: Duration = Duration::from_secs(600);
+const MIGRATION_DEADLINE: Duration = Duration::from_mins(10);
 
 /// In the transaction of the migrations. Waiting for another server is as long as its work.
 const PATIENCE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
@@ -96,7 +96,7 @@ pub(super) async fn migrate(link: &Link) -> Result<(), MigrateError> {
             Ok(Ok(())) => Ok(transaction.commit().await.map(Ok)?),
             Ok(Err(error)) => Ok(Err(error)),
             Err(error) => {
-                // Classes 42 and above 0A: not allowed, or names that are taken.
+                // Not allowed, names that are taken, or a server that is too old.
                 let code = error.code().map_or("", |code| code.code());
                 if code.starts_with("42") || code.starts_with("0A") {
                     return Ok(Err(MigrateError::Failed(explain(&error))));

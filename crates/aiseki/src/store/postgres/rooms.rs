@@ -2,7 +2,7 @@
 //!
 //! The usual batch is one statement. What it leaves out is looked at by a second one, because a
 //! statement does not see what others commit while it runs. What cannot be written together is
-//! written room by room.
+//! written in halves, and in the end room by room.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,47 +27,52 @@ enum Found {
 }
 
 pub(super) async fn write(link: &Link, rooms: &[Reservation]) -> Result<Vec<Written>, Unavailable> {
-    let (together, alone) = split(rooms);
+    link.within("writing rooms", write_all(link, rooms)).await
+}
+
+async fn write_all(link: &Link, rooms: &[Reservation]) -> Result<Vec<Written>, Unavailable> {
+    let together = together(rooms);
     let mut answers: Vec<Option<Written>> = rooms.iter().map(|_| None).collect();
-    let batch: Vec<&Reservation> = together.iter().map(|i| &rooms[*i]).collect();
-    match link.run("writing rooms", async |client| attempt(client, &batch).await).await {
-        Ok(written) => {
-            for (i, answer) in together.iter().zip(written) {
-                answers[*i] = answer;
+    let mut batches = vec![together];
+    while let Some(batch) = batches.pop() {
+        let chosen: Vec<&Reservation> = batch.iter().map(|i| &rooms[*i]).collect();
+        match link.run("writing rooms", async |client| attempt(client, &chosen).await).await {
+            Ok(written) => {
+                for (i, answer) in batch.iter().zip(written) {
+                    answers[*i] = answer;
+                }
             }
-        }
-        Err(Failure::Away) => return Err(Unavailable),
-        // Another server was faster with one of them, or one of them is impossible: which one shows
-        // when each is on its own.
-        Err(Failure::Refused(_)) if batch.len() > 1 => {}
-        Err(Failure::Refused(error)) => {
-            if !is_taken(&error) {
-                answers[together[0]] = Some(refused(batch[0], &error));
+            Err(Failure::Away) => return Err(Unavailable),
+            // Another server was faster with one of them, or one of them is impossible. Halving finds
+            // it with few statements, and the others are written many at once.
+            Err(Failure::Refused(_)) if batch.len() > 1 => {
+                let (first, second) = batch.split_at(batch.len() / 2);
+                batches.extend([second.to_vec(), first.to_vec()]);
             }
+            // It gets its answer on its own.
+            Err(Failure::Refused(_)) => {}
         }
     }
     // In the order of the batch, so that of two rooms with one person the first is written.
-    for i in alone {
-        answers[i] = None;
-    }
-    for (answer, room) in answers.iter_mut().zip(rooms) {
-        if answer.is_none() {
-            *answer = Some(write_one(link, room).await?);
+    for (i, room) in rooms.iter().enumerate() {
+        if answers[i].is_none() {
+            answers[i] = Some(write_one(link, room).await?);
         }
     }
     Ok(answers.into_iter().flatten().collect())
 }
 
-/// Which rooms of a batch can be written by one statement, and which name a person or a room that
-/// stands before them.
-fn split(rooms: &[Reservation]) -> (Vec<usize>, Vec<usize>) {
+/// Which rooms can be written by one statement: those that name no person and no room of one that
+/// stands before them. Every person is noted, also of a room that is put aside: the third waits for
+/// the second.
+fn together(rooms: &[Reservation]) -> Vec<usize> {
     let (mut people, mut ids) = (HashSet::new(), HashSet::new());
-    (0..rooms.len()).partition(|i| {
+    let mut fresh = |i: &usize| {
         let room = &rooms[*i];
-        let fresh = ids.insert(room.room);
-        // Every person is noted, also of a room that is put aside: the third waits for the second.
-        room.people.iter().fold(fresh, |fresh, person| people.insert(person.session) && fresh)
-    })
+        let first = ids.insert(room.room);
+        room.people.iter().fold(first, |first, person| people.insert(person.session) && first)
+    };
+    (0..rooms.len()).filter(|i| fresh(i)).collect()
 }
 
 /// Writes these rooms with one statement, and answers for those for which that settles it.
@@ -136,6 +141,10 @@ fn refused(room: &Reservation, error: &tokio_postgres::Error) -> Written {
 }
 
 pub(super) async fn bury(link: &Link, rooms: &[Reservation]) -> Result<Vec<Written>, Unavailable> {
+    link.within("burying rooms", bury_each(link, rooms)).await
+}
+
+async fn bury_each(link: &Link, rooms: &[Reservation]) -> Result<Vec<Written>, Unavailable> {
     let all: Vec<&Reservation> = rooms.iter().collect();
     match link.run("burying rooms", async |client| bury_all(client, &all).await).await {
         Ok(answers) => return Ok(answers),

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::link::{Cause, Link};
 use super::{millis, rows, small, sql, uuid};
 use crate::port::Unavailable;
-use crate::records::Departure;
+use crate::records::{Departure, EndedRoom};
 
 /// A room needs so many people to go on.
 const PEOPLE: i64 = 2;
@@ -111,12 +111,12 @@ async fn end(transaction: &Transaction<'_>, room: RoomId) -> Result<Vec<SessionI
 pub(super) async fn lately_ended(
     link: &Link,
     within: Millis,
-) -> Result<Vec<(RoomId, Vec<(SessionId, bool)>)>, Unavailable> {
+) -> Result<Vec<EndedRoom>, Unavailable> {
     // Beyond a year it is all the same, and PostgreSQL's intervals have an end.
     let within = i64::try_from(within.min(365 * 24 * 3_600_000)).unwrap_or(i64::MAX);
     link.ask("reading the rooms that ended lately", async |client| {
         let statement = client.prepare_cached(sql::LATELY_ENDED).await?;
-        let mut ended: Vec<(RoomId, Vec<(SessionId, bool)>)> = Vec::new();
+        let mut ended: Vec<EndedRoom> = Vec::new();
         for row in client.query(&statement, &[&within, &LATELY_ENDED]).await? {
             let room = RoomId(row.get::<_, Uuid>(0).into_bytes());
             let person = (session(&row, 1), row.get(2));
