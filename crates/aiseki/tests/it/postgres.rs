@@ -18,5 +18,7 @@ mod outages;
 mod racing;
 /// How fast it is, and that it is fast for the right reason.
 mod speed;
+/// Encrypted connections.
+mod tls;
 /// Writing rooms.
 mod writing;

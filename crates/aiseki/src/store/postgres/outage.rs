@@ -54,3 +54,48 @@ impl Outage {
         self.away.load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_outage_is_one_line_and_its_end_another() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let outage = Outage::new("database");
+            outage.succeeded();
+            for _ in 0..100 {
+                outage.failed("writing", &"refused");
+            }
+            assert!(outage.lasts());
+            outage.succeeded();
+            outage.succeeded();
+            assert!(!outage.lasts());
+            // One that follows at once is no news.
+            outage.failed("writing", &"refused");
+            outage.succeeded();
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("refused") && text.contains("is back"), "{text}");
+    }
+}
