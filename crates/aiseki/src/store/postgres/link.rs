@@ -6,13 +6,16 @@
 
 use std::error::Error as _;
 use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime,
+    ClientWrapper, Connect, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError,
+    RecyclingMethod, Runtime,
 };
-use tokio_postgres::Error;
+use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, Error};
 
 use super::outage::Outage;
 use super::url::Address;
@@ -25,13 +28,16 @@ pub(super) const CREATE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The first statement on each connection. A lock is waited for for less time than a statement may
 /// take, so that the log tells one from the other. A transaction whose server has died is ended soon,
-/// because it may hold locks. Plans are made to last: a sequential scan that was right for an empty
-/// table would be repeated on a large one, and every statement of ours has an index to go by.
+/// because it may hold locks. Plans follow the tables
+/// as they grow: one that was made for an empty table and kept would read all of a large one, and every
+/// statement of ours has an index to go by.
 pub(super) const GREETING: &str = "
     SET statement_timeout = '3s';
     SET lock_timeout = '2s';
     SET idle_in_transaction_session_timeout = '4s';
+    SET plan_cache_mode = force_custom_plan;
     SET enable_seqscan = off;
+    SET enable_bitmapscan = off;
     SET TimeZone = 'UTC'";
 
 /// The connections of a server.
@@ -61,17 +67,16 @@ pub(super) enum Cause {
 
 impl Link {
     pub(super) fn new(address: &Address, max_connections: usize) -> Self {
-        let Address { config, tls } = address.clone();
         // A connection that may be out of order is never given back, so none is tried before use.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let greet = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async { client.batch_execute(GREETING).await.map_err(HookError::Backend) })
-        });
-        let pool = Pool::builder(Manager::from_config(config, tls, recycling))
+        let greeted = Greeted(address.clone());
+        let pool = Pool::builder(Manager::from_connect(Config::new(), greeted, recycling))
             .max_size(max_connections)
             .runtime(Runtime::Tokio1)
             .create_timeout(Some(CREATE_TIMEOUT))
-            .post_create(greet)
+            .pre_recycle(Hook::sync_fn(|client: &mut ClientWrapper, _| {
+                if client.is_closed() { Err(HookError::message("closed")) } else { Ok(()) }
+            }))
             .build()
             .expect("a runtime is given");
         Self { pool, outage: Outage::new("database") }
@@ -156,6 +161,27 @@ impl Link {
     }
 }
 
+/// Makes connections that know our limits. The pool's own way logs each one that ends, and an outage ends
+/// all of them; here the call that fails says so once.
+struct Greeted(Address);
+
+impl Connect for Greeted {
+    fn connect(&self, _: &Config) -> Connecting<'_> {
+        Box::pin(async {
+            let (client, connection) = self.0.connect().await?;
+            let driver = tokio::spawn(async {
+                // Whoever uses the connection is told of its end.
+                let _ = connection.await;
+            });
+            client.batch_execute(GREETING).await?;
+            Ok((client, driver))
+        })
+    }
+}
+
+type Connecting<'a> =
+    Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + 'a>>;
+
 /// A connection on which something runs. Dropped in the middle of it, because time was up or nobody
 /// waits any more, the connection goes too: whatever is on it would be in the way of the next.
 struct Lease(Option<Object>);
@@ -199,10 +225,9 @@ impl From<Error> for Cause {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sql(error)
-            | Self::Connecting(
-                PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)),
-            ) => f.write_str(&explain(error)),
+            Self::Sql(error) | Self::Connecting(PoolError::Backend(error)) => {
+                f.write_str(&explain(error))
+            }
             Self::Connecting(error) => write!(f, "{error}"),
             Self::ReadOnly => f.write_str("it can only be read"),
             Self::Closed => f.write_str("the connection was closed"),

@@ -63,8 +63,7 @@ async fn session(
     notices: &UnboundedSender<Notice>,
     connected: impl FnOnce(),
 ) -> Cause {
-    let connecting = address.config.connect(address.tls.clone());
-    let (client, mut connection) = match timeout(CREATE_TIMEOUT, connecting).await {
+    let (client, mut connection) = match timeout(CREATE_TIMEOUT, address.connect()).await {
         Ok(Ok(pair)) => pair,
         Ok(Err(error)) => return error.into(),
         Err(_) => return Cause::Overdue,

@@ -27,6 +27,9 @@ enum Found {
 }
 
 pub(super) async fn write(link: &Link, rooms: &[Reservation]) -> Result<Vec<Written>, Unavailable> {
+    if rooms.is_empty() {
+        return Ok(Vec::new());
+    }
     link.within("writing rooms", write_all(link, rooms)).await
 }
 
@@ -80,9 +83,6 @@ async fn attempt(
     client: &mut Object,
     rooms: &[&Reservation],
 ) -> Result<Vec<Option<Written>>, Cause> {
-    if rooms.is_empty() {
-        return Ok(Vec::new());
-    }
     let written = insert(client, rooms).await?;
     let left: Vec<&Reservation> =
         rooms.iter().filter(|room| !written.contains(&room.room)).copied().collect();

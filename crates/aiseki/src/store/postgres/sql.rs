@@ -77,11 +77,13 @@ pub(super) const BURY_ROOMS: &str = "
 /// What is there of these rooms: whether each has ended, whether it ever had people, and who holds its
 /// seats, by seat.
 pub(super) const ROOMS: &str = "
-    SELECT id, ended_at IS NOT NULL,
-        EXISTS (SELECT 1 FROM participants WHERE conversation_id = id),
-        ARRAY(SELECT session_id FROM participants
-            WHERE conversation_id = id AND left_at IS NULL ORDER BY seat)
-    FROM conversations WHERE id = ANY ($1::uuid[])";
+    SELECT id, ended_at IS NOT NULL, ever > 0, coalesce(holders, '{}')
+    FROM conversations, LATERAL (
+        SELECT count(*) AS ever,
+            array_agg(session_id ORDER BY seat) FILTER (WHERE left_at IS NULL) AS holders
+        FROM participants WHERE conversation_id = id
+    ) AS people
+    WHERE id = ANY ($1::uuid[])";
 
 /// The live seats of these people.
 pub(super) const SEATS_OF: &str = "
@@ -109,11 +111,12 @@ pub(super) const GIVE_UP_SEAT: &str = "
         WHERE conversation_id = $1 AND session_id = $2 AND left_at IS NULL
         RETURNING seat
     )
-    SELECT count(*) FROM participants
-    WHERE conversation_id = $1 AND left_at IS NULL AND session_id <> $2
+    SELECT count(*) FILTER (WHERE left_at IS NULL AND session_id <> $2)
+    FROM participants WHERE conversation_id = $1
     HAVING EXISTS (SELECT 1 FROM gone)";
 
-/// Ends the room $1, and returns who held a seat until now, by seat.
+/// Ends the room $1, and returns who held a seat until now, by seat. A seat that is held is told by
+/// `left_reason`, because the index of live seats, which `left_at` would bring to mind, is by person.
 pub(super) const END_ROOM: &str = "
     WITH ended AS (
         UPDATE conversations SET ended_at = date_trunc('milliseconds', clock_timestamp())
@@ -121,18 +124,18 @@ pub(super) const END_ROOM: &str = "
         RETURNING id, ended_at
     ), gone AS (
         UPDATE participants SET left_at = ended.ended_at, left_reason = 'room_closed'
-        FROM ended WHERE conversation_id = ended.id AND left_at IS NULL
+        FROM ended WHERE conversation_id = ended.id AND left_reason IS NULL
         RETURNING seat, session_id
     )
     SELECT session_id FROM gone ORDER BY seat";
 
 /// The people of at most $2 rooms that ended within the last $1 milliseconds, the latest first, and
-/// whether they left by themselves.
+/// whether they left by themselves. The time of the statement is one for which an index can be asked.
 pub(super) const LATELY_ENDED: &str = "
     SELECT id, session_id, coalesce(left_reason = 'left', false)
     FROM (
         SELECT id, ended_at FROM conversations
-        WHERE ended_at >= clock_timestamp() - $1::int8 * interval '1 millisecond'
+        WHERE ended_at >= statement_timestamp() - $1::int8 * interval '1 millisecond'
         ORDER BY ended_at DESC LIMIT $2
     ) AS ended JOIN participants ON conversation_id = id
     ORDER BY ended_at DESC, id, seat";

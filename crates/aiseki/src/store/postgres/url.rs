@@ -5,11 +5,12 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
-use tokio_postgres::Config;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Error, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// For one address, until it accepts the connection.
+/// Until an address accepts the connection, shared by all addresses of the URL.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// An idle connection is asked for a sign of life after so long, so that no firewall forgets it.
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -26,9 +27,12 @@ pub struct BadDatabaseUrl(String);
 /// How connections are made.
 #[derive(Clone)]
 pub(super) struct Address {
-    pub(super) config: Config,
-    pub(super) tls: MakeRustlsConnect,
+    config: Config,
+    tls: MakeRustlsConnect,
 }
+
+type Connection =
+    tokio_postgres::Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 impl Address {
     /// Takes a `postgres://` URL apart.
@@ -55,25 +59,31 @@ impl Address {
             }
         }
         let url = format!("{place}?{}", others.join("&"));
-        let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        let mut config: Config = url.parse().map_err(|error: Error| {
             let source = std::error::Error::source(&error);
             BadDatabaseUrl(source.map_or_else(|| error.to_string(), ToString::to_string))
         })?;
         if config.get_hosts().is_empty() {
             return bad("a database's URL names a host");
         }
+        let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
         config
             .ssl_mode(mode)
             .application_name(APPLICATION)
-            .connect_timeout(CONNECT_TIMEOUT)
+            .connect_timeout(CONNECT_TIMEOUT / hosts)
             .keepalives(true)
             .keepalives_idle(KEEPALIVE)
             .tcp_user_timeout(UNACKNOWLEDGED);
-        if config.get_hosts().len() > 1 {
+        if hosts > 1 {
             // Of several servers one is the primary, and which one may change.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         Ok(Self { config, tls: MakeRustlsConnect::new(certificates(roots)?) })
+    }
+
+    /// A connection, and what drives it.
+    pub(super) async fn connect(&self) -> Result<(Client, Connection), Error> {
+        self.config.connect(self.tls.clone()).await
     }
 }
 
