@@ -6,6 +6,8 @@ mod conformance;
 mod harness;
 /// The contract's calls and refusals, against a server in this process.
 mod http;
+/// The written half of the shared store, on a real PostgreSQL.
+mod postgres;
 /// The real program: crashes, restarts, signals, disks that fill up.
 mod process;
 /// The cases of the field: what has broken services like this one.
