@@ -129,17 +129,21 @@ impl Door for Doorkeeper {
 #[derive(Clone)]
 pub struct Matching {
     store: Arc<dyn LobbyStore>,
+    topics: Arc<Topics>,
     door: Arc<dyn Door>,
 }
 
 impl Matching {
     /// Matching on this store, with this door.
     pub fn new(store: Arc<dyn LobbyStore>, topics: Arc<Topics>, bans: Arc<Bans>) -> Self {
-        Self { store, door: Arc::new(Doorkeeper { topics, bans }) }
+        let door = Arc::new(Doorkeeper { topics: Arc::clone(&topics), bans });
+        Self { store, topics, door }
     }
 
     /// Joins a queue, and forms a room if that is possible now.
     pub async fn join(&self, join: Join) -> Result<Result<Entered, NotEntered>, Unavailable> {
+        // Another server may have added the topic a moment ago, and the door answers from what is known.
+        self.topics.look_up(join.queue.topic).await?;
         self.store.enter(join, Arc::clone(&self.door)).await
     }
 

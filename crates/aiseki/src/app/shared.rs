@@ -18,7 +18,7 @@ use crate::operators::Operators;
 use crate::port::Unavailable;
 use crate::push::Push;
 use crate::shared::{Keeper, Recorder, SharedLobby};
-use crate::store::postgres::{Notice, PostgresSettings, PostgresStore};
+use crate::store::postgres::{MigrateError, Notice, PostgresSettings, PostgresStore};
 use crate::store::redis::{self, CheckError, RedisStore};
 use crate::topics::Topics;
 
@@ -57,7 +57,7 @@ impl SharedStores {
         metrics: Arc<Metrics>,
         push: Arc<Push>,
     ) -> anyhow::Result<Self> {
-        let records = PostgresStore::open(PostgresSettings::new(database_url.expose()))
+        let records = PostgresStore::open(&PostgresSettings::new(database_url.expose()))
             .context("the database URL cannot be used")?;
         let records = Arc::new(records);
         let lobby = Arc::new(OnceLock::<Arc<SharedLobby>>::new());
@@ -101,7 +101,7 @@ impl SharedStores {
         let records = &self.records;
         match records.migrate().await {
             Ok(()) => {}
-            Err(error) if error.is_passing() => return Err(NotReady::Away("PostgreSQL")),
+            Err(MigrateError::Unavailable(_)) => return Err(NotReady::Away("PostgreSQL")),
             Err(error) => return Err(NotReady::Unfit(error.into())),
         }
         let session_keys =
