@@ -327,13 +327,14 @@ async fn add_demonstration(topics: &Topics) -> anyhow::Result<()> {
     if !topics.all().is_empty() {
         return Ok(());
     }
-    for title in DEMONSTRATION {
-        topics.add(Title::try_from(title.to_owned())?, true).await?;
+    let titles = DEMONSTRATION.map(|title| Title::try_from(title.to_owned()));
+    let added = topics.add_first(titles.into_iter().collect::<Result<_, _>>()?).await?;
+    if added > 0 {
+        tracing::info!(
+            topics = added,
+            "the store was empty: demonstration topics were added (--no-demo leaves it empty)"
+        );
     }
-    tracing::info!(
-        topics = DEMONSTRATION.len(),
-        "the store was empty: demonstration topics were added (--no-demo leaves it empty)"
-    );
     Ok(())
 }
 

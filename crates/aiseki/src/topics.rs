@@ -71,6 +71,8 @@ pub trait TopicStore: Send + Sync {
     fn topic(&self, id: TopicId) -> Pending<'_, Option<Topic>>;
     /// Adds a topic under a new number.
     fn add_topic(&self, title: Title, active: bool) -> Pending<'_, Topic>;
+    /// Adds active topics if there is none at all, and answers which it added.
+    fn add_first_topics(&self, titles: Vec<Title>) -> Pending<'_, Vec<Topic>>;
     /// Changes what is given; `None` when there is no such topic.
     fn change_topic(
         &self,
@@ -162,6 +164,16 @@ impl Topics {
         let topic = self.store.add_topic(title, active).await?;
         self.learn(topic.clone());
         Ok(topic)
+    }
+
+    /// Adds active topics if there is none at all; answers how many it added.
+    pub async fn add_first(&self, titles: Vec<Title>) -> Result<usize, Unavailable> {
+        let added = self.store.add_first_topics(titles).await?;
+        let count = added.len();
+        for topic in added {
+            self.learn(topic);
+        }
+        Ok(count)
     }
 
     /// Changes a topic; `None` when there is none with this number.

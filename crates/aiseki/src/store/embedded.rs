@@ -300,11 +300,16 @@ impl TopicStore for EmbeddedStore {
     }
 
     fn add_topic(&self, title: Title, active: bool) -> Pending<'_, Topic> {
+        self.write(move |transaction, now| add_topic(transaction, title, active, now))
+    }
+
+    fn add_first_topics(&self, titles: Vec<Title>) -> Pending<'_, Vec<Topic>> {
         self.write(move |transaction, now| {
-            transaction
-                .prepare_cached("INSERT INTO topics (title, active, created_at) VALUES (?, ?, ?)")?
-                .execute(params![title.as_str(), active, now])?;
-            Ok(Topic { id: TopicId(transaction.last_insert_rowid()), title, active })
+            let some = "SELECT EXISTS (SELECT 1 FROM topics)";
+            if transaction.query_row(some, [], |row| row.get(0))? {
+                return Ok(Vec::new());
+            }
+            titles.into_iter().map(|title| add_topic(transaction, title, true, now)).collect()
         })
     }
 
@@ -326,6 +331,18 @@ impl TopicStore for EmbeddedStore {
                 .optional()
         })
     }
+}
+
+fn add_topic(
+    transaction: &Transaction<'_>,
+    title: Title,
+    active: bool,
+    now: Millis,
+) -> rusqlite::Result<Topic> {
+    transaction
+        .prepare_cached("INSERT INTO topics (title, active, created_at) VALUES (?, ?, ?)")?
+        .execute(params![title.as_str(), active, now])?;
+    Ok(Topic { id: TopicId(transaction.last_insert_rowid()), title, active })
 }
 
 impl BanStore for EmbeddedStore {

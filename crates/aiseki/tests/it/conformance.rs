@@ -7,6 +7,7 @@
 macro_rules! suite {
     ($($test:ident),+ $(,)?) => {
         $crate::conformance::against!(embedded: $($test),+);
+        $crate::conformance::against!(shared: $($test),+);
     };
 }
 
@@ -41,6 +42,8 @@ mod house;
 mod poll;
 /// What is written down of rooms, topics and bans.
 mod records;
+/// Redis and PostgreSQL as one store.
+mod shared;
 /// The kinds of store.
 mod stores;
 /// What happens in time with nobody asking.

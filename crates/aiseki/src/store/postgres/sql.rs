@@ -20,6 +20,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("TOPICS", TOPICS),
     ("TOPIC", TOPIC),
     ("ADD_TOPIC", ADD_TOPIC),
+    ("LOCK_TOPICS", LOCK_TOPICS),
+    ("ADD_FIRST_TOPICS", ADD_FIRST_TOPICS),
     ("CHANGE_TOPIC", CHANGE_TOPIC),
     ("BANS", BANS),
     ("ADD_BAN", ADD_BAN),
@@ -167,6 +169,15 @@ pub(super) const TOPIC: &str = "SELECT id, title, active FROM topics WHERE id = 
 
 pub(super) const ADD_TOPIC: &str = "
     INSERT INTO topics (title, active) VALUES ($1, $2) RETURNING id, title, active";
+
+pub(super) const LOCK_TOPICS: &str = "LOCK TABLE topics IN EXCLUSIVE MODE";
+
+/// Adds topics ($1 titles) unless there is one.
+pub(super) const ADD_FIRST_TOPICS: &str = "
+    INSERT INTO topics (title, active)
+    SELECT title, true FROM unnest($1::text[]) WITH ORDINALITY AS given (title, position)
+    WHERE NOT EXISTS (SELECT FROM topics) ORDER BY position
+    RETURNING id, title, active";
 
 pub(super) const CHANGE_TOPIC: &str = "
     UPDATE topics SET title = coalesce($2, title), active = coalesce($3, active)

@@ -30,6 +30,18 @@ impl TopicStore for PostgresStore {
         }))
     }
 
+    fn add_first_topics(&self, titles: Vec<Title>) -> Pending<'_, Vec<Topic>> {
+        Box::pin(self.link.ask("adding the first topics", async move |client| {
+            let titles: Vec<&str> = titles.iter().map(Title::as_str).collect();
+            let transaction = client.transaction().await?;
+            // Of servers that start together the second sees what the first has added.
+            transaction.execute(sql::LOCK_TOPICS, &[]).await?;
+            let added = transaction.query(sql::ADD_FIRST_TOPICS, &[&titles]).await?;
+            transaction.commit().await?;
+            Ok(added.iter().filter_map(topic).collect())
+        }))
+    }
+
     fn change_topic(
         &self,
         id: TopicId,

@@ -1,5 +1,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aiseki::bans::BanStore;
 use aiseki::config::Durability;
@@ -9,7 +10,9 @@ use aiseki::rate_limit::RateLimits;
 use aiseki::store::embedded::{EmbeddedStore, Settings};
 use aiseki::topics::TopicStore;
 use aiseki_lobby::Policy;
+use aiseki_testkit::Postgres;
 
+use super::shared::SharedStore;
 use crate::harness::Directory;
 
 /// All ports of one store.
@@ -47,6 +50,30 @@ impl Place for Directory {
         Box::pin(async move {
             let store = EmbeddedStore::open(&settings, |_| {}).expect("the store opens");
             Arc::new(store) as Arc<dyn Store>
+        })
+    }
+}
+
+/// A database of its own and a namespace of its own, on servers that all tests share.
+struct SharedPlace {
+    database_url: String,
+    namespace: String,
+}
+
+pub(crate) fn shared() -> Box<dyn Place> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Box::new(SharedPlace {
+        database_url: Postgres::shared().fresh_database().expect("a database"),
+        namespace: format!("conformance-{number}"),
+    })
+}
+
+impl Place for SharedPlace {
+    fn open(&self, rules: Rules) -> Opening<'_> {
+        Box::pin(async move {
+            let shared = SharedStore::open(&self.database_url, &self.namespace, rules).await;
+            Arc::new(shared) as Arc<dyn Store>
         })
     }
 }
