@@ -129,5 +129,8 @@ async fn main() {
     }
     let took = watch.elapsed().as_secs_f64();
     let each = (spent(&redis) - start) as f64 / joins as f64;
-    println!("{joins} joins: {each:.1} µs of Redis's time each, {:.0} joins/s", joins as f64 / took);
+    println!(
+        "{joins} joins: {each:.1} µs of Redis's time each, {:.0} joins/s",
+        joins as f64 / took
+    );
 }

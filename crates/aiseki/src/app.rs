@@ -312,8 +312,12 @@ pub async fn serve_nothing() -> anyhow::Result<()> {
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 20_000)?;
     let address = listener.address()?;
     let draining = CancellationToken::new();
-    let serving =
-        http::serve(listener, App::new(http::empty_router()), Arc::new(Metrics::new()), draining.clone());
+    let serving = http::serve(
+        listener,
+        App::new(http::empty_router()),
+        Arc::new(Metrics::new()),
+        draining.clone(),
+    );
     let serving = tokio::spawn(serving);
     writeln!(std::io::stderr().lock(), "listening on http://{address}/")?;
     terminate.recv().await;

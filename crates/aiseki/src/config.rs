@@ -240,7 +240,10 @@ mod tests {
         let database = ("AISEKI_DATABASE_URL", "postgres://me:hunter2@host/db");
         for (given, missing) in [(redis, "database_url"), (database, "redis_url")] {
             let error = decide(&[given]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{} is given without {missing}", given.0)), "{error}");
+            assert!(
+                error.starts_with(&format!("{} is given without {missing}", given.0)),
+                "{error}"
+            );
             assert!(!error.contains("hunter2"), "{error}");
         }
         let config = decide(&[redis, database]).unwrap();

@@ -36,8 +36,9 @@ pub(super) struct SharedStores {
     waiting: Arc<RedisStore>,
     records: Arc<PostgresStore>,
     lobby: Arc<SharedLobby>,
+    recorder: Arc<Recorder>,
+    keeper: Arc<Keeper>,
     policy: Policy,
-    push: Arc<Push>,
 }
 
 /// Why the stores cannot be used yet, or never.
@@ -88,7 +89,23 @@ impl SharedStores {
         let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), HOLD));
         // Nobody else sets it.
         let _ = lobby.set(Arc::clone(&shared));
-        Ok(Self { waiting, records, lobby: shared, policy: config.policy.clone(), push })
+        let recorder =
+            Recorder::new(waiting.clone(), waiting.clone(), records.clone(), shared.clone());
+        let (heard, missed) = (Arc::clone(&waiting), push);
+        let keeper = Arc::new(Keeper::new(
+            waiting.clone(),
+            records.clone(),
+            shared.clone(),
+            waiting.tick_every(),
+            move || heard.last_heard(),
+            move || {
+                for session in missed.connected() {
+                    missed.announce(session);
+                }
+            },
+        ));
+        let policy = config.policy.clone();
+        Ok(Self { waiting, records, lobby: shared, recorder, keeper, policy })
     }
 
     /// Looks whether the stores are there and fit, and makes them ready.
@@ -106,7 +123,13 @@ impl SharedStores {
         }
         let session_keys =
             records.session_keys().await.map_err(|Unavailable| NotReady::Away("PostgreSQL"))?;
-        let _ = self.lobby.end_abolished(&self.policy).await;
+        let begun = async {
+            self.waiting.begin().await?;
+            self.lobby.end_abolished(&self.policy).await?;
+            self.keeper.check_seats().await
+        };
+        begun.await.map_err(|Unavailable| NotReady::Away("Redis"))?;
+        self.recorder.feel().await;
         Ok(Stores {
             lobby: self.lobby.clone(),
             topics: records.clone(),
@@ -144,25 +167,7 @@ impl SharedStores {
         bans: Arc<Bans>,
         operators: Operators,
     ) -> super::stores::Closing {
-        let recorder = Recorder::new(
-            self.waiting.clone(),
-            self.waiting.clone(),
-            self.records.clone(),
-            self.lobby.clone(),
-        );
-        let (heard, missed) = (Arc::clone(&self.waiting), Arc::clone(&self.push));
-        let keeper = Arc::new(Keeper::new(
-            self.waiting.clone(),
-            self.records.clone(),
-            self.lobby.clone(),
-            self.waiting.tick_every(),
-            move || heard.last_heard(),
-            move || {
-                for session in missed.connected() {
-                    missed.announce(session);
-                }
-            },
-        ));
+        let (recorder, keeper) = (Arc::clone(&self.recorder), Arc::clone(&self.keeper));
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&recorder).pulse());
         tasks.spawn(Arc::clone(&keeper).keep());

@@ -47,9 +47,7 @@ impl Args for Flags {
             let list = matches!(setting.form, Form::List(_));
             let number = matches!(setting.form, Form::Duration | Form::Number);
             let arg = |id: &'static str, long: String| {
-                Arg::new(id)
-                    .long(long)
-                    .help_heading(setting.group.title())
+                Arg::new(id).long(long).help_heading(setting.group.title())
             };
             let long = setting.flag()[2..].to_owned();
             command = command.arg(

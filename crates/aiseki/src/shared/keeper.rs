@@ -93,7 +93,8 @@ impl Keeper {
         }
     }
 
-    async fn check_seats(&self) -> Result<(), Unavailable> {
+    /// Looks once whether the waiting store has all live seats, and reads them back when it has not.
+    pub async fn check_seats(&self) -> Result<(), Unavailable> {
         let runs = self.waiting.runs().await.inspect_err(|_| self.lobby.set_seats_known(None))?;
         if runs.current == runs.seats_known_in {
             self.lobby.set_seats_known(Some(runs.current));

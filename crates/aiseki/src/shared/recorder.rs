@@ -45,16 +45,21 @@ impl Recorder {
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             interval.tick().await;
-            let answers = self.records.ping().await.is_ok();
-            let before = self.lobby.recording().swap(answers, Ordering::AcqRel);
-            if before != answers && answers {
-                tracing::info!("rooms can be written: people are seated");
-            } else if before != answers {
-                tracing::warn!("rooms cannot be written: people keep their places until they can");
-            }
-            if answers {
-                let _ = self.rooms.recording().await;
-            }
+            self.feel().await;
+        }
+    }
+
+    /// Looks once whether rooms can be written, and says so when they can.
+    pub async fn feel(&self) {
+        let answers = self.records.ping().await.is_ok();
+        let before = self.lobby.recording().swap(answers, Ordering::AcqRel);
+        if before != answers && answers {
+            tracing::info!("rooms can be written: people are seated");
+        } else if before != answers {
+            tracing::warn!("rooms cannot be written: people keep their places until they can");
+        }
+        if answers {
+            let _ = self.rooms.recording().await;
         }
     }
 

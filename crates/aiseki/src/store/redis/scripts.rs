@@ -52,6 +52,8 @@ scripts! {
     QUEUES = "queues",
     ADDRESSES = "addresses",
     RATE = "rate",
+    BEGIN = "begin",
+    ROUSE = "rouse",
     RUN = "run",
     CHECK = "check",
 }

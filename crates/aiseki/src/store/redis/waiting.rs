@@ -25,8 +25,8 @@ const OUT_AT_ONCE: usize = 250;
 const PAGE: usize = 500;
 /// How long one server may take to read the seats back before another may begin, in ms.
 const READ_BACK: u64 = 30_000;
-/// A count of the queues is used again for so many times as long as it took to make.
-const COUNT_REUSED: u32 = 20;
+/// A count of the queues that took longer than this is used again, for so many times as long as it took.
+const COUNT_REUSED: (std::time::Duration, u32) = (std::time::Duration::from_millis(20), 20);
 
 /// How many people wait in each queue, counted lately.
 pub(super) struct Count {
@@ -44,6 +44,26 @@ impl RedisStore {
         let read = |words: &mut Words| Ok((words.number::<i64>()?, words.number()?));
         let (due, announced) = read(&mut words).map_err(unreadable)?;
         Ok(Tick { due_in: Millis::try_from(due).ok(), announced })
+    }
+
+    /// A server begins to work: presence starts anew, and when it follows another policy than the last
+    /// one that began, everybody who waits is looked at anew.
+    pub async fn begin(&self) -> Result<(), Unavailable> {
+        let call = self.inner.step(&scripts::BEGIN);
+        let mut words = self.inner.run_step(&scripts::BEGIN, &call, When::There).await?;
+        if words.number::<u8>().map_err(unreadable)? == 0 {
+            return Ok(());
+        }
+        for length in self.count_queues(false).await? {
+            let mut after = "-inf".to_owned();
+            while !after.is_empty() {
+                let mut call = self.inner.step(&scripts::ROUSE);
+                call.arg(queue_name(length.queue)).arg(&after).arg(PAGE);
+                let words = self.inner.run_step(&scripts::ROUSE, &call, When::There).await;
+                after = words?.text().map_err(unreadable)?;
+            }
+        }
+        Ok(())
     }
 
     async fn count_queues(&self, oldest: bool) -> Result<Vec<QueueLength>, Unavailable> {
@@ -199,7 +219,7 @@ impl WaitingStore for RedisStore {
         Box::pin(async move {
             let counted = || self.inner.counted.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(count) = &*counted()
-                && count.made.elapsed() < count.took * COUNT_REUSED
+                && count.made.elapsed() < count.took * COUNT_REUSED.1
             {
                 return Ok(count.lengths.clone());
             }
@@ -207,7 +227,10 @@ impl WaitingStore for RedisStore {
             let queues = self.count_queues(false).await?;
             let took = watch.elapsed();
             let lengths: Vec<_> = queues.iter().map(|it| (it.queue, it.waiting)).collect();
-            *counted() = Some(Count { lengths: lengths.clone(), made: Stopwatch::start(), took });
+            if took > COUNT_REUSED.0 {
+                *counted() =
+                    Some(Count { lengths: lengths.clone(), made: Stopwatch::start(), took });
+            }
             Ok(lengths)
         })
     }

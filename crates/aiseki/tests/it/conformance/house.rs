@@ -121,11 +121,14 @@ impl House {
         }
     }
 
+    /// The seat of somebody who has one, or for whom a room is being written.
     pub(crate) async fn seat_of(&self, session: SessionId) -> Seat {
-        match self.state(session).await {
-            State::Matched(seat) => seat,
-            other => panic!("{session} has no seat: {other:?}"),
-        }
+        eventually("the person is seated", async || match self.state(session).await {
+            State::Matched(seat) => Some(seat),
+            State::Waiting(_) => None,
+            State::Idle(reason) => panic!("{session} has no seat: {reason:?}"),
+        })
+        .await
     }
 
     pub(crate) async fn idle(&self, session: SessionId) -> Option<IdleReason> {

@@ -58,6 +58,7 @@ impl SharedStore {
         let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), hold));
         assert!(lobby.set(shared.clone()).is_ok());
         waiting.check().await.expect("a fit Redis");
+        waiting.begin().await.expect("Redis answers");
         shared.end_abolished(&rules.policy).await.expect("Redis answers");
         let recorder =
             Recorder::new(waiting.clone(), waiting.clone(), records.clone(), shared.clone());
@@ -69,6 +70,8 @@ impl SharedStore {
             || u64::MAX,
             || {},
         ));
+        keeper.check_seats().await.expect("both answer");
+        recorder.feel().await;
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&recorder).pulse());
         tasks.spawn(recorder.record(CancellationToken::new()));

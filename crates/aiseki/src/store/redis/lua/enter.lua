@@ -7,7 +7,7 @@
 --       (bursts of 0: no limits); then for each: session, queue, address, its group, and what the
 --       door said (banned, unknown_topic, inactive_topic, or '' for welcome).
 -- Returns: now, changes, and for each: `entered` and the state, or `reserved` when a room with this
---       person was formed here; `limited` and the ms until it may be
+--       person is being written; `limited` and the ms until it may be
 --       tried again; `turned_away` and why; `already` and the state.
 --@include keys
 --@include now
@@ -80,7 +80,7 @@ local function enter(session, queue, address, group, door)
       p.leaving = nil
       redis.call('HDEL', P .. 'waiting:' .. session, 'leaving')
     end
-    return { 'entered', unpack(state_of(session)) }
+    return { p.kind == 'reserved' and 'reserved' or 'entered', unpack(state_of(session)) }
   end
   local wait = limited(session, group)
   if wait > 0 then

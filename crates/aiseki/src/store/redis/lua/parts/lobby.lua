@@ -137,7 +137,7 @@ local function load(session)
   end
   local w = redis.call(
     'HMGET', P .. 'waiting:' .. session,
-    'queue', 'since', 'nth', 'ticket', 'seen', 'alarm', 'held', 'refusals', 'room', 'leaving'
+    'queue', 'since', 'nth', 'ticket', 'seen', 'alarm', 'held', 'refusals', 'room', 'leaving', 'gone'
   )
   if w[1] then
     p = {
@@ -152,6 +152,8 @@ local function load(session)
       refusals = tonumber(w[8] or '0'),
       room = w[9],
       leaving = w[10],
+      -- When somebody is absent who has closed the last connection.
+      gone = tonumber(w[11] or nil),
     }
     if p.room then
       -- Without it the reservation has lapsed.
@@ -170,10 +172,17 @@ local function load(session)
   return p
 end
 
+local function absent_at(p)
+  if p.gone and p.seen >= anew then
+    return p.gone
+  end
+  return math.max(p.seen, anew) + policy.presence_timeout
+end
+
 local function over(p)
   if p.since + policy.wait_timeout <= now then
     return 'wait_expired'
-  elseif math.max(p.seen, anew) + policy.presence_timeout <= now then
+  elseif absent_at(p) <= now then
     return 'absent'
   end
 end
@@ -190,8 +199,7 @@ local function moment(at)
 end
 
 local function next_alarm(p)
-  local absent = math.max(p.seen, anew) + policy.presence_timeout
-  local at = math.min(p.since + policy.wait_timeout, absent)
+  local at = math.min(p.since + policy.wait_timeout, absent_at(p))
   local ripe = fallback_at(p)
   if ripe and ripe > now and ripe < at then
     at = ripe
@@ -247,7 +255,7 @@ local function put_back(session, p, refused)
     p.held = now + math.min(1000 * 2 ^ (p.refusals - 1), 30000)
   end
   -- Nobody could show a sign of life that counted while the room was being written.
-  p.seen = now
+  p.seen, p.gone = now, nil
   local reason = p.leaving or (p.refusals >= REFUSALS and 'failed') or over(p)
   if reason then
     redis.call('UNLINK', waiting)
@@ -257,7 +265,7 @@ local function put_back(session, p, refused)
   end
   p.kind, p.room = 'waiting', nil
   local alarm = set_alarm(session, p, next_alarm(p))
-  redis.call('HDEL', waiting, 'room')
+  redis.call('HDEL', waiting, 'room', 'gone')
   redis.call('HSET', waiting, 'seen', whole(now), 'alarm', alarm)
   if p.refusals > 0 then
     redis.call('HSET', waiting, 'held', whole(p.held), 'refusals', p.refusals)
@@ -286,16 +294,21 @@ local function note_sign(session, p, closed)
   if p.kind ~= 'waiting' or over(p) then
     return
   end
+  local key = P .. 'waiting:' .. session
   p.seen = now
   if closed then
-    p.seen = now + math.min(policy.closed_grace, policy.presence_timeout) - policy.presence_timeout
+    p.gone = now + math.min(policy.closed_grace, policy.presence_timeout)
+    redis.call('HSET', key, 'seen', whole(now), 'gone', whole(p.gone))
+  else
+    if p.gone then
+      p.gone = nil
+      redis.call('HDEL', key, 'gone')
+    end
+    redis.call('HSET', key, 'seen', whole(now))
   end
   -- A later end is noticed when the alarm goes off; only an earlier one has to move it.
   local alarm = next_alarm(p)
   if alarm < p.alarm then
-    local text = set_alarm(session, p, alarm)
-    redis.call('HSET', P .. 'waiting:' .. session, 'seen', whole(p.seen), 'alarm', text)
-  else
-    redis.call('HSET', P .. 'waiting:' .. session, 'seen', whole(p.seen))
+    redis.call('HSET', key, 'alarm', set_alarm(session, p, alarm))
   end
 end
