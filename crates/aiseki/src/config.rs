@@ -11,6 +11,7 @@ mod file;
 mod flags;
 mod setting;
 mod settings;
+mod urls;
 mod values;
 
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Form, Group, RateLimits, Role, Setting, values};
+use super::{Form, Group, RateLimits, Role, Setting, urls, values};
 use crate::duration::{DAY, HOUR, SECOND, Shown};
 
 /// Waits are counted in seconds or minutes; a tenth of a second leaves room for tests, and a week
@@ -162,7 +162,7 @@ pub static SETTINGS: &[Setting] = &[
                redis-cluster://",
         role: Role::Secret,
         set: |config, text| {
-            config.redis_url = Some(values::redis_url(text)?);
+            config.redis_url = Some(urls::redis_url(text)?);
             Ok(())
         },
         show: |_| String::new(),
@@ -175,7 +175,7 @@ pub static SETTINGS: &[Setting] = &[
         help: "PostgreSQL of the shared store: postgres://USER:PASSWORD@HOST/DATABASE",
         role: Role::Secret,
         set: |config, text| {
-            config.database_url = Some(values::database_url(text)?);
+            config.database_url = Some(urls::database_url(text)?);
             Ok(())
         },
         show: |_| String::new(),

@@ -20,6 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("matching", &["bans", "port", "rate_limit", "topics"]),
     ("operators", &["bans", "conversations", "matching", "port", "topics"]),
     ("push", &[]),
+    ("shared", &["bans", "clock", "matching", "port", "rate_limit", "records"]),
     // The east wing: the only code that talks to a store.
     (
         "store",
@@ -33,6 +34,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "rate_limit",
             "records",
             "sessions",
+            "shared",
             "topics",
         ],
     ),
@@ -59,6 +61,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         &[
             "bans",
             "config",
+            "conversations",
             "http",
             "matching",
             "metrics",
@@ -66,6 +69,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "port",
             "push",
             "sessions",
+            "shared",
             "store",
             "topics",
         ],
@@ -126,6 +130,7 @@ fn each_technology_is_known_in_one_place() {
         ("hyper::", "http"),
         ("utoipa::", "http"),
         ("rusqlite::", "store"),
+        ("redis::cmd", "store"),
         ("tokio_postgres::", "store"),
         ("deadpool_postgres::", "store"),
         ("clap::", "commands"),
