@@ -36,6 +36,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Connection, Op
     connection.pragma_update(None, "synchronous", synchronous).map_err(explain)?;
     // Checkpoints are made beside the writer, see checkpoint.rs.
     connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(explain)?;
+    // What was said is not to be found in the file after its room has ended.
+    connection.pragma_update(None, "secure_delete", "ON").map_err(explain)?;
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&mut connection, path)?;
     Ok(connection)

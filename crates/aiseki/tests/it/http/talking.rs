@@ -214,7 +214,7 @@ async fn what_was_said_survives_a_restart_and_not_the_room() {
     let (people, room) = server.seated(topic, 2).await;
     let (mut ann, _) = enter(&people[0], &room, "").await;
     for i in 1..=120 {
-        ann.say(&say(&format!("{i}"), &format!("text {i}"))).await;
+        ann.say(&say(&format!("{i}"), &format!("whisper {i}"))).await;
         assert_eq!(frame(&mut ann).await["seq"], i);
     }
     server.stop();
@@ -247,7 +247,7 @@ fn messages_in(file: &std::path::Path) -> u32 {
     let _ = std::fs::remove_file(&copy);
     aiseki::app::backup(file.parent().unwrap(), &copy).expect("a copy");
     let bytes = std::fs::read(&copy).expect("the copy");
-    u32::try_from(bytes.windows(5).filter(|window| window == b"text ").count()).unwrap()
+    u32::try_from(bytes.windows(8).filter(|window| window == b"whisper ").count()).unwrap()
 }
 
 #[tokio::test]
