@@ -11,6 +11,7 @@ mod file;
 mod flags;
 mod setting;
 mod settings;
+mod table;
 mod values;
 
 use std::fmt;
@@ -24,7 +25,8 @@ pub use asked::{Asked, Given, Source};
 pub use environment::Environment;
 pub use flags::Flags;
 pub use setting::{Form, Group, Role, Setting};
-pub use settings::{SETTINGS, markdown_table};
+pub use settings::SETTINGS;
+pub use table::markdown_table;
 pub use values::{Durability, Eviction, LogFilter, LogFormat, Secret};
 
 use crate::rate_limit::RateLimit;

@@ -1,7 +1,5 @@
 //! The table of settings.
 
-use std::fmt::Write as _;
-
 use super::{Form, Group, RateLimits, Role, Setting, values};
 use crate::duration::{DAY, HOUR, SECOND, Shown};
 
@@ -379,25 +377,10 @@ pub static SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The settings as a Markdown table, for the README.
-pub fn markdown_table() -> String {
-    let mut table =
-        String::from("| variable | flag | default | what it is |\n| --- | --- | --- | --- |\n");
-    for setting in SETTINGS {
-        let Setting { default, help, .. } = setting;
-        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
-        let file = if setting.role == Role::Secret { "; also as `…_FILE`" } else { "" };
-        let (variable, flag) = (setting.variable(), setting.flag());
-        let help = help.replace('|', "\\|");
-        let _ = writeln!(table, "| `{variable}` | `{flag}` | {default} | {help}{file} |");
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, markdown_table};
     use crate::duration;
 
     #[test]
