@@ -20,6 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("matching", &["bans", "port", "rate_limit", "topics"]),
     ("operators", &["bans", "conversations", "matching", "port", "topics"]),
     ("push", &[]),
+    ("rooms", &["port", "rate_limit"]),
     ("shared", &["bans", "clock", "matching", "port", "rate_limit", "records"]),
     // The east wing: the only code that talks to a store.
     (
@@ -33,6 +34,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "port",
             "rate_limit",
             "records",
+            "rooms",
             "sessions",
             "shared",
             "topics",
@@ -51,6 +53,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "operators",
             "port",
             "push",
+            "rooms",
             "sessions",
             "topics",
         ],
@@ -68,6 +71,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "operators",
             "port",
             "push",
+            "rooms",
             "sessions",
             "shared",
             "store",
