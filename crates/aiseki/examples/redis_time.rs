@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use aiseki::clock::Stopwatch;
 use aiseki::matching::Join;
+use aiseki::rooms::RoomRules;
 use aiseki::shared::{FormedRooms as _, Outcome, WaitingStore as _};
 use aiseki::store::redis::{Listeners, RedisStore, Settings};
 use aiseki_lobby::{Policy, Queue, SessionId, TopicId};
@@ -82,6 +83,7 @@ async fn main() {
             session: "30/1m".parse().expect("a limit"),
             address: "1000000/1s".parse().expect("a limit"),
         }),
+        rooms: RoomRules::default(),
         eviction_accepted: false,
         virtual_time: None,
     };
@@ -90,6 +92,7 @@ async fn main() {
         changed: Box::new(|_| {}),
         seated: Box::new(|_| {}),
         missed: Box::new(|| {}),
+        room: Box::new(|_| {}),
     };
     let store = Arc::new(RedisStore::new(settings, listeners).expect("a store"));
     store.check().await.expect("a fit server");

@@ -165,7 +165,7 @@ impl Opened {
             let store = stores::open_embedded(config, metrics, push, Arc::clone(hub)).await?;
             return Ok(Self::Ready(stores::embedded(store), None));
         };
-        let shared = SharedStores::new(config, redis, database, metrics, push)?;
+        let shared = SharedStores::new(config, redis, database, metrics, push, Arc::clone(hub))?;
         match shared.prepare().await {
             Ok(stores) => Ok(Self::Ready(stores, Some(shared))),
             Err(NotReady::Unfit(why)) => Err(why),

@@ -7,7 +7,9 @@
 mod keeper;
 mod lobby;
 mod recorder;
+mod talk;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aiseki_lobby::{
@@ -17,10 +19,12 @@ use aiseki_lobby::{
 pub use keeper::Keeper;
 pub use lobby::SharedLobby;
 pub use recorder::Recorder;
+pub use talk::SharedRooms;
 
 use crate::matching::{Entered, Join, NotEntered, QueueLength, TurnedAway};
 use crate::port::Pending;
 use crate::rate_limit::{AddressGroup, Limited};
+use crate::rooms::{Appended, Attendance, Closing, Line, Member, NotSaid, Said};
 
 /// Where people wait. Each call is one atomic step by the store's clock.
 pub trait WaitingStore: Send + Sync {
@@ -83,6 +87,44 @@ pub trait FormedRooms: Send + Sync {
     fn put_off(&self, rooms: Vec<FormedRoom>, by: Duration) -> Pending<'_, ()>;
     /// Rooms may be formed for the next three seconds: somebody can write them.
     fn recording(&self) -> Pending<'_, ()>;
+}
+
+/// The live side of rooms: what was said, and who is here. A room begins there when it is settled and
+/// ends when too few of its people are left; both happen in the steps of the waiting store.
+pub trait RoomLog: Send + Sync {
+    /// The room as it stands there.
+    fn view(&self, room: RoomId) -> Pending<'_, Log>;
+    /// Appends to the log and numbers, in one step.
+    fn append(&self, line: Line) -> Pending<'_, Result<Appended, NotSaid>>;
+    /// The log after `after`, in order, at most `limit` messages.
+    fn read(&self, room: RoomId, after: u64, limit: usize) -> Pending<'_, LogPage>;
+    /// These connections are open.
+    fn attend(&self, connections: Vec<Attendance>) -> Pending<'_, ()>;
+    /// A connection has ended.
+    fn depart(&self, connection: Attendance) -> Pending<'_, ()>;
+    /// Tells every server that somebody is typing.
+    fn typing(&self, room: RoomId, seat: u8) -> Pending<'_, ()>;
+    /// Whose seats are to be given up because they were away for too long; with nobody named, a room
+    /// whose log is lost.
+    fn overdue(&self) -> Pending<'_, Vec<(RoomId, Option<SessionId>)>>;
+}
+
+/// What the log knows of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// Everybody who ever had a seat, by seat.
+    Live(Vec<Member>),
+    /// It is not there; perhaps it is known why it ended.
+    None(Option<Closing>),
+}
+
+/// A part of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPage {
+    /// The number of the last message of the log.
+    pub last: u64,
+    /// The messages that were asked for.
+    pub said: Vec<Arc<Said>>,
 }
 
 /// Somebody waits, or is seated at once.

@@ -10,14 +10,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::listeners;
-use super::stores::Stores;
+use super::stores::{self, Stores};
 use crate::bans::Bans;
 use crate::config::{Config, Eviction, Secret};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::port::Unavailable;
 use crate::push::Push;
-use crate::shared::{Keeper, Recorder, SharedLobby};
+use crate::rooms::{RoomHub, RoomRules};
+use crate::shared::{Keeper, Recorder, SharedLobby, SharedRooms};
 use crate::store::postgres::{MigrateError, Notice, PostgresSettings, PostgresStore};
 use crate::store::redis::{CheckError, Listeners, RedisStore, Settings};
 use crate::topics::Topics;
@@ -38,7 +39,9 @@ pub(super) struct SharedStores {
     lobby: Arc<SharedLobby>,
     recorder: Arc<Recorder>,
     keeper: Arc<Keeper>,
+    rooms: Arc<SharedRooms>,
     policy: Policy,
+    rules: RoomRules,
 }
 
 /// Why the stores cannot be used yet, or never.
@@ -57,7 +60,9 @@ impl SharedStores {
         database_url: &Secret,
         metrics: Arc<Metrics>,
         push: Arc<Push>,
+        hub: Arc<RoomHub>,
     ) -> anyhow::Result<Self> {
+        let rules = stores::room_rules(config);
         let records = PostgresStore::open(&PostgresSettings::new(database_url.expose()))
             .context("the database URL cannot be used")?;
         let records = Arc::new(records);
@@ -67,6 +72,7 @@ impl SharedStores {
             namespace: config.namespace.clone(),
             policy: config.policy.clone(),
             rate_limits: config.rate_limits,
+            rooms: rules,
             eviction_accepted: config.redis_eviction == Eviction::Accept,
             virtual_time: None,
         };
@@ -84,9 +90,14 @@ impl SharedStores {
                     all.announce(session);
                 }
             }),
+            room: Box::new(move |news| match news {
+                Some((room, signal)) => hub.tell(room, signal),
+                None => hub.tell_all(),
+            }),
         };
         let waiting = Arc::new(RedisStore::new(settings, listeners)?);
-        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), HOLD));
+        let shared =
+            Arc::new(SharedLobby::new(waiting.clone(), records.clone(), HOLD, rules.rooms));
         // Nobody else sets it.
         let _ = lobby.set(Arc::clone(&shared));
         let recorder =
@@ -104,8 +115,14 @@ impl SharedStores {
                 }
             },
         ));
+        let rooms = Arc::new(SharedRooms::new(
+            waiting.clone(),
+            waiting.clone(),
+            records.clone(),
+            records.clone(),
+        ));
         let policy = config.policy.clone();
-        Ok(Self { waiting, records, lobby: shared, recorder, keeper, policy })
+        Ok(Self { waiting, records, lobby: shared, recorder, keeper, rooms, policy, rules })
     }
 
     /// Looks whether the stores are there and fit, and makes them ready.
@@ -135,7 +152,7 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
-            rooms: None,
+            rooms: Some(self.rooms.clone()),
             session_keys,
             close: Box::new(|| Box::pin(async {})),
         })
@@ -174,6 +191,9 @@ impl SharedStores {
         tasks.spawn(Arc::clone(&keeper).keep());
         tasks.spawn(Arc::clone(&keeper).keep_seats());
         tasks.spawn(keeper.keep_endings());
+        if self.rules.rooms {
+            tasks.spawn(Arc::clone(&self.rooms).keep_away());
+        }
         tasks.spawn(keep_known(Arc::clone(&self.records), topics, bans, operators));
         let stop = CancellationToken::new();
         let recording = tokio::spawn(recorder.record(stop.clone()));

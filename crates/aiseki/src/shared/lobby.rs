@@ -29,6 +29,8 @@ pub struct SharedLobby {
     seats: SeatsKnown,
     /// Whether rooms can be written, as far as this server knows.
     recording: AtomicBool,
+    /// Whether there are rooms to talk in, of which somebody banned is removed.
+    rooms: bool,
 }
 
 /// Of which run of the waiting store this server knows that all live seats are in it.
@@ -41,6 +43,7 @@ impl SharedLobby {
         waiting: Arc<dyn WaitingStore>,
         records: Arc<dyn RecordStore>,
         hold: Duration,
+        rooms: bool,
     ) -> Self {
         Self {
             waiting,
@@ -49,6 +52,7 @@ impl SharedLobby {
             held: Mutex::default(),
             seats: SeatsKnown::default(),
             recording: AtomicBool::new(false),
+            rooms,
         }
     }
 
@@ -142,6 +146,18 @@ impl SharedLobby {
         let _ = tokio::time::timeout(self.hold, news).await;
         let state = self.waiting.poll(join.session).await?;
         Ok(Ok(Entered { state }))
+    }
+
+    /// Takes the seats of people who are banned.
+    async fn remove_banned(&self, sessions: Vec<SessionId>) -> Result<(), Unavailable> {
+        for (session, seat) in self.records.seats_of(sessions).await? {
+            let departure = self.records.give_up_seat(session, seat.room).await?;
+            let others = departure.ended_for.into_iter().filter(|other| *other != session);
+            let mut seats = vec![(session, seat.room, IdleReason::Banned)];
+            seats.extend(others.map(|other| (other, seat.room, IdleReason::RoomClosed)));
+            self.waiting.vacate(seats).await?;
+        }
+        Ok(())
     }
 
     /// Everybody who waits, or is held, and came from a banned address.
@@ -242,6 +258,9 @@ impl LobbyStore for SharedLobby {
             }
             for some in sessions.chunks(PEOPLE_AT_ONCE) {
                 self.waiting.expel(some.to_vec(), IdleReason::Banned).await?;
+                if self.rooms {
+                    self.remove_banned(some.to_vec()).await?;
+                }
             }
             if networks { self.expel_networks(&bans).await } else { Ok(()) }
         })

@@ -9,6 +9,7 @@ mod check;
 mod keys;
 mod rooms;
 mod scripts;
+mod talk;
 mod waiting;
 mod words;
 
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use aiseki_lobby::{Change, Millis, Policy, SessionId, State};
+use aiseki_lobby::{Change, Millis, Policy, RoomId, SessionId, State};
 use aiseki_mq::{
     Consumer, Link, Lists, ListsOptions, Metrics, Queue as _, QueueName, Server, Timeouts,
 };
@@ -32,6 +33,7 @@ use crate::clock::{Clock, Stopwatch};
 use crate::matching::NotEntered;
 use crate::port::Unavailable;
 use crate::rate_limit::RateLimits;
+use crate::rooms::{RoomRules, Signal};
 use crate::shared::{Entry, Tick};
 
 /// Joins, polls and cancels in one call of a script, at most: some milliseconds of the store's time.
@@ -58,6 +60,8 @@ pub struct Settings {
     pub policy: Policy,
     /// How often somebody may join.
     pub rate_limits: Option<RateLimits>,
+    /// What was decided about rooms.
+    pub rooms: RoomRules,
     /// An evicting `maxmemory-policy` is accepted although it loses people.
     pub eviction_accepted: bool,
     /// For tests: milliseconds to use instead of the server's time.
@@ -77,6 +81,8 @@ pub struct Listeners {
     pub seated: Told<[SessionId]>,
     /// Announcements may have been missed.
     pub missed: Box<dyn Fn() + Send + Sync>,
+    /// What is new in rooms, of all servers; `None` when something may have been missed.
+    pub room: Box<dyn Fn(Option<(RoomId, Signal)>) + Send + Sync>,
 }
 
 /// The waiting people, and the rooms that are to be written.
@@ -85,7 +91,7 @@ pub struct RedisStore {
     joins: Batch<JoinCall, Result<Entry, NotEntered>>,
     polls: Batch<SessionId, State>,
     cancels: Batch<SessionId, Result<(), State>>,
-    listening: JoinHandle<()>,
+    listening: [JoinHandle<()>; 2],
 }
 
 struct Inner {
@@ -94,6 +100,7 @@ struct Inner {
     policy: Policy,
     policy_text: String,
     rate_limits: Option<RateLimits>,
+    room_rules: RoomRules,
     eviction_accepted: bool,
     virtual_time: Option<Arc<AtomicU64>>,
     rooms: Arc<dyn Consumer>,
@@ -117,8 +124,15 @@ impl RedisStore {
     ///
     /// When the namespace cannot be one.
     pub fn new(settings: Settings, listeners: Listeners) -> aiseki_mq::Result<Self> {
-        let Settings { server, namespace, policy, rate_limits, eviction_accepted, virtual_time } =
-            settings;
+        let Settings {
+            server,
+            namespace,
+            policy,
+            rate_limits,
+            rooms: room_rules,
+            eviction_accepted,
+            virtual_time,
+        } = settings;
         let server = server.with_timeouts(TIMEOUTS);
         let keys = Keys::new(&namespace);
         let options = ListsOptions {
@@ -133,10 +147,11 @@ impl RedisStore {
         let (every, width) = (tick_every(&policy), alarm_width(&policy, virtual_time.is_some()));
         let inner = Arc::new(Inner {
             link: Link::new(server.clone(), Metrics::default()),
-            policy_text: words::policy(&policy, width, untended(&policy, every)),
+            policy_text: words::policy(&policy, width, untended(&policy, every), room_rules),
             keys,
             policy,
             rate_limits,
+            room_rules,
             eviction_accepted,
             virtual_time,
             rooms,
@@ -148,7 +163,10 @@ impl RedisStore {
             short_of_memory: Mutex::default(),
             listeners,
         });
-        let listening = tokio::spawn(announcements::listen(Arc::clone(&inner), server));
+        let listening = [
+            tokio::spawn(announcements::listen(Arc::clone(&inner), server.clone())),
+            tokio::spawn(talk::listen(Arc::clone(&inner), server)),
+        ];
         let (a, b, c) = (Arc::clone(&inner), Arc::clone(&inner), Arc::clone(&inner));
         Ok(Self {
             joins: Batch::new(AT_ONCE, move |joins| Box::pin(enter(Arc::clone(&a), joins))),
@@ -187,7 +205,9 @@ impl RedisStore {
 
 impl Drop for RedisStore {
     fn drop(&mut self) {
-        self.listening.abort();
+        for task in &self.listening {
+            task.abort();
+        }
     }
 }
 

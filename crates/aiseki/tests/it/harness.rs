@@ -20,7 +20,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use people::Person;
 pub(crate) use program::{Program, Running};
 pub(crate) use server::Server;
-pub(crate) use settings::{ADMIN_TOKEN, Settings};
+pub(crate) use settings::{ADMIN_TOKEN, Settings, redis_url};
 pub(crate) use socket::{Frame, Socket};
 pub(crate) use stream::{Event, Stream};
 pub(crate) use wait::{Since, eventually, within};

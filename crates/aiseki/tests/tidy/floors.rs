@@ -21,7 +21,10 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("operators", &["bans", "conversations", "matching", "port", "topics"]),
     ("push", &[]),
     ("rooms", &["port", "rate_limit"]),
-    ("shared", &["bans", "clock", "matching", "port", "rate_limit", "records"]),
+    (
+        "shared",
+        &["bans", "clock", "conversations", "matching", "port", "rate_limit", "records", "rooms"],
+    ),
     // The east wing: the only code that talks to a store.
     (
         "store",

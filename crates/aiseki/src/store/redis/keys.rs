@@ -68,6 +68,11 @@ impl Keys {
         format!("{}:matching:announcements", self.base)
     }
 
+    /// The channel on which servers tell each other what is new in rooms.
+    pub(super) fn talk(&self) -> String {
+        format!("{}:rooms", self.base)
+    }
+
     /// The bucket of an address.
     pub(super) fn address_rate(&self, group: &str) -> String {
         format!("{}:matching:rate:address:{group}", self.base)

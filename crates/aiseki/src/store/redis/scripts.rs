@@ -4,10 +4,11 @@ use std::sync::LazyLock;
 
 use aiseki_mq::Script;
 
-const PARTS: [(&str, &str); 5] = [
+const PARTS: [(&str, &str); 6] = [
     ("lobby", include_str!("lua/parts/lobby.lua")),
     ("seating", include_str!("lua/parts/seating.lua")),
     ("leaving", include_str!("lua/parts/leaving.lua")),
+    ("talk", include_str!("lua/parts/talk.lua")),
     ("rate", include_str!("lua/parts/rate.lua")),
     ("finish", include_str!("lua/parts/finish.lua")),
 ];
@@ -56,4 +57,9 @@ scripts! {
     ROUSE = "rouse",
     RUN = "run",
     CHECK = "check",
+    TALK_VIEW = "talk_view",
+    TALK_APPEND = "talk_append",
+    TALK_READ = "talk_read",
+    TALK_ATTEND = "talk_attend",
+    TALK_SWEEP = "talk_sweep",
 }

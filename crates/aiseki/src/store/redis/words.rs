@@ -8,6 +8,8 @@ use aiseki_lobby::{
 };
 use redis::Value;
 
+use crate::rooms::RoomRules;
+
 /// The answer is not one that the scripts of this version give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an answer of the store is not understood: {0}")]
@@ -186,15 +188,17 @@ pub(super) fn reservation(text: &str) -> Read<Reservation> {
 }
 
 /// The policy as the scripts read it.
-pub(super) fn policy(policy: &Policy, width: Millis, untended: Millis) -> String {
+pub(super) fn policy(policy: &Policy, width: Millis, untended: Millis, rooms: RoomRules) -> String {
     let mut text = format!(
-        "{} {} {} {} {} {} {width} {untended}",
+        "{} {} {} {} {} {} {width} {untended} {} {}",
         policy.wait_timeout,
         policy.fallback_after,
         policy.reservation_ttl,
         policy.presence_timeout,
         policy.closed_grace,
         u8::from(policy.merge_fallback),
+        rooms.away_timeout.unwrap_or(0),
+        u8::from(rooms.rooms),
     );
     for room_type in policy.room_types.iter() {
         let _ = write!(text, " {}:{}", room_type.size, room_type.fallback.unwrap_or(0));

@@ -1,4 +1,4 @@
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use aiseki::bans::{Ban, BanStore, BanSubject, Bans};
@@ -6,17 +6,18 @@ use aiseki::conversations::{Conversation, ConversationStore};
 use aiseki::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength};
 use aiseki::port::Pending;
 use aiseki::rate_limit::{AddressGroup, Limited};
+use aiseki::rooms::RoomRules;
 use aiseki::shared::{Keeper, Recorder, SharedLobby};
 use aiseki::store::postgres::{PostgresSettings, PostgresStore};
 use aiseki::store::redis::{Listeners, RedisStore, Settings};
 use aiseki::topics::{Title, Topic, TopicStore};
 use aiseki_lobby::{Millis, Queue, RoomId, SessionId, Sign, State, TopicId, Vacate};
 use aiseki_mq::Server;
-use aiseki_testkit::Redis;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::stores::{Rules, Store};
+use crate::harness::redis_url;
 
 /// One server's share of the shared store, as the product wires it. A join holds its answer for longer
 /// than in the product, so that a busy machine does not change what it is.
@@ -24,12 +25,6 @@ pub(crate) struct SharedStore {
     lobby: Arc<SharedLobby>,
     records: Arc<PostgresStore>,
     tasks: Mutex<JoinSet<()>>,
-}
-
-/// The Redis that the tests of this process share.
-pub(crate) fn redis_url() -> String {
-    static REDIS: LazyLock<Redis> = LazyLock::new(|| Redis::start().expect("a Redis"));
-    REDIS.url()
 }
 
 impl SharedStore {
@@ -42,6 +37,7 @@ impl SharedStore {
             namespace: namespace.to_owned(),
             policy: rules.policy.clone(),
             rate_limits: rules.limits,
+            rooms: RoomRules::default(),
             eviction_accepted: false,
             virtual_time: None,
         };
@@ -52,10 +48,11 @@ impl SharedStore {
             changed: Box::new(|_| {}),
             seated: Box::new(move |people| seated.get().expect("set at once").seated(people)),
             missed: Box::new(|| {}),
+            room: Box::new(|_| {}),
         };
         let waiting = Arc::new(RedisStore::new(settings, listeners).expect("a store"));
         let hold = Duration::from_secs(20);
-        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), hold));
+        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), hold, false));
         assert!(lobby.set(shared.clone()).is_ok());
         waiting.check().await.expect("a fit Redis");
         waiting.begin().await.expect("Redis answers");

@@ -2,8 +2,16 @@
 //! real program alike.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use aiseki::config::{Config, Environment, Flags};
+use aiseki_testkit::{Postgres, Redis};
+
+/// The Redis that the tests of this process share.
+pub(crate) fn redis_url() -> String {
+    static REDIS: LazyLock<Redis> = LazyLock::new(|| Redis::start().expect("a Redis"));
+    REDIS.url()
+}
 
 /// The token of operators on every server that has one.
 pub(crate) const ADMIN_TOKEN: &str = "correct-horse-battery-staple";
@@ -21,6 +29,17 @@ impl Settings {
             .set("away_timeout", "off")
             .set("message_limit", "off")
             .set("admin_token", ADMIN_TOKEN)
+    }
+
+    /// The same on a database and in a namespace of their own, on servers that all tests share.
+    pub(crate) fn shared() -> Self {
+        let database = Postgres::shared().fresh_database().expect("a database");
+        let namespace = database.rsplit('/').next().expect("a name");
+        let namespace = format!("server-{}", namespace.split('?').next().expect("a name"));
+        Self::new()
+            .set("redis_url", &redis_url())
+            .set("database_url", &database)
+            .set("namespace", &namespace)
     }
 
     /// A setting by its name in the configuration file.

@@ -4,6 +4,34 @@ use serde_json::{Value, json};
 
 use crate::harness::{Frame, Person, Server, Settings, Socket, eventually, within};
 
+/// Runs these tests against both stores.
+macro_rules! on_both_stores {
+    ($($test:ident),+ $(,)?) => {
+        on_both_stores!(@ embedded, Settings::new(); $($test),+);
+        on_both_stores!(@ shared, Settings::shared(); $($test),+);
+    };
+    (@ $store:ident, $settings:expr; $($test:ident),+) => {
+        mod $store {
+            use crate::harness::Settings;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $test() {
+                    super::$test($settings).await;
+                }
+            )+
+        }
+    };
+}
+
+on_both_stores![
+    two_people_talk_in_one_order_and_a_second_tab_sees_it_too,
+    who_may_not_come_in_is_told_so_before_the_socket,
+    bad_frames_are_answered_and_then_end_the_socket,
+    who_never_comes_loses_the_seat_and_the_room_closes,
+    a_ban_removes_at_once_and_an_operator_closes,
+    three_people_say_a_hundred_things_a_second_each_in_one_order,
+];
+
 /// An open connection to a room, and its welcome.
 async fn enter(person: &Person, room: &str, query: &str) -> (Socket, Value) {
     let path = format!("/ws/rooms/{room}{query}");
@@ -44,9 +72,8 @@ fn say(id: &str, text: &str) -> String {
     json!({ "type": "say", "id": id, "text": text }).to_string()
 }
 
-#[tokio::test]
-async fn two_people_talk_in_one_order_and_a_second_tab_sees_it_too() {
-    let server = Server::start().await;
+async fn two_people_talk_in_one_order_and_a_second_tab_sees_it_too(settings: Settings) {
+    let server = Server::with(settings).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 2).await;
     let (mut ann, welcome) = enter(&people[0], &room, "").await;
@@ -101,9 +128,8 @@ async fn two_people_talk_in_one_order_and_a_second_tab_sees_it_too() {
     assert_eq!(closed(&mut late).await, Frame::Closed(1000));
 }
 
-#[tokio::test]
-async fn who_may_not_come_in_is_told_so_before_the_socket() {
-    let server = Server::start().await;
+async fn who_may_not_come_in_is_told_so_before_the_socket(settings: Settings) {
+    let server = Server::with(settings).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 3).await;
     let path = format!("/ws/rooms/{room}");
@@ -128,9 +154,8 @@ async fn who_may_not_come_in_is_told_so_before_the_socket() {
     assert_eq!(frame(&mut socket).await["me"], 2);
 }
 
-#[tokio::test]
-async fn bad_frames_are_answered_and_then_end_the_socket() {
-    let server = Server::with(Settings::new().set("message_limit", "3/10m")).await;
+async fn bad_frames_are_answered_and_then_end_the_socket(settings: Settings) {
+    let server = Server::with(settings.set("message_limit", "3/10m")).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 2).await;
     let (mut ann, _) = enter(&people[0], &room, "").await;
@@ -162,9 +187,8 @@ async fn bad_frames_are_answered_and_then_end_the_socket() {
     assert_eq!(closed(&mut ann).await, Frame::Closed(1009));
 }
 
-#[tokio::test]
-async fn who_never_comes_loses_the_seat_and_the_room_closes() {
-    let server = Server::with(Settings::new().set("away_timeout", "700ms")).await;
+async fn who_never_comes_loses_the_seat_and_the_room_closes(settings: Settings) {
+    let server = Server::with(settings.set("away_timeout", "700ms")).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 3).await;
     let (mut ann, welcome) = enter(&people[0], &room, "").await;
@@ -188,9 +212,8 @@ async fn who_never_comes_loses_the_seat_and_the_room_closes() {
     assert_eq!(people[0].state().await["reason"], "room_closed");
 }
 
-#[tokio::test]
-async fn a_ban_removes_at_once_and_an_operator_closes() {
-    let server = Server::start().await;
+async fn a_ban_removes_at_once_and_an_operator_closes(settings: Settings) {
+    let server = Server::with(settings).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 3).await;
     let (mut ann, _) = enter(&people[0], &room, "").await;
@@ -250,9 +273,8 @@ fn messages_in(file: &std::path::Path) -> u32 {
     u32::try_from(bytes.windows(8).filter(|window| window == b"whisper ").count()).unwrap()
 }
 
-#[tokio::test]
-async fn three_people_say_a_hundred_things_a_second_each_in_one_order() {
-    let server = Server::start().await;
+async fn three_people_say_a_hundred_things_a_second_each_in_one_order(settings: Settings) {
+    let server = Server::with(settings).await;
     let topic = server.topic("t").await;
     let (people, room) = server.seated(topic, 3).await;
     let mut tasks = Vec::new();

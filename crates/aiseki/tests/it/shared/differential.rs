@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use aiseki::matching::{Join, NotEntered};
+use aiseki::rooms::RoomRules;
 use aiseki::shared::{FormedRoom, FormedRooms as _, Outcome, WaitingStore as _};
 use aiseki::store::redis::{Listeners, RedisStore, Settings};
 use aiseki_lobby::simulation::{
@@ -39,6 +40,7 @@ impl Subject {
             namespace: namespace.to_owned(),
             policy: scenario.policy.clone(),
             rate_limits: None,
+            rooms: RoomRules::default(),
             eviction_accepted: false,
             virtual_time: Some(Arc::clone(&time)),
         };
@@ -49,6 +51,7 @@ impl Subject {
             changed: Box::new(|_| {}),
             seated: Box::new(|_| {}),
             missed: Box::new(|| {}),
+            room: Box::new(|_| {}),
         };
         let store = RedisStore::new(settings, listeners).expect("a store");
         store.check().await.expect("the server is fit");

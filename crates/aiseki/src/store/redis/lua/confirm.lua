@@ -19,6 +19,7 @@
 --@include memo
 --@include ack
 --@part lobby
+--@part talk
 --@part finish
 local function sits(session, room)
   local p = load(session)
@@ -70,6 +71,9 @@ local function settle_room(outcome, room)
       seat(person, room)
       seated[#seated + 1] = person.session
     end
+    if policy.talk then
+      talk_begin(room.id, newcomers, now, policy.away)
+    end
     tell('seated', room.id, table.concat(seated, ' '))
   end
   local give_up = {}
@@ -104,8 +108,9 @@ while i <= #ARGV do
     { id = ARGV[i + 1], topic = ARGV[i + 2], size = ARGV[i + 3], at = ARGV[i + 4], people = {} }
   local count = tonumber(ARGV[i + 5])
   i = i + 6
-  for _ = 1, count do
+  for seat_number = 1, count do
     table.insert(room.people, {
+      seat = seat_number,
       session = ARGV[i],
       ticket = tonumber(ARGV[i + 1]),
       requested = ARGV[i + 2],

@@ -12,6 +12,7 @@
 --@include large
 --@include publish
 --@part lobby
+--@part talk
 --@part finish
 for i = 4, #ARGV, 6 do
   local session, room = ARGV[i], ARGV[i + 1]
@@ -30,6 +31,11 @@ for i = 4, #ARGV, 6 do
     people[session] = { kind = 'seated', room = room, seat = { unpack(ARGV, i + 1, i + 5) } }
     told[#told + 1] = session
     tell('seated', room, session)
+    -- What was said there is lost: somebody has to end it, and not before a room that is being
+    -- confirmed at this moment has begun.
+    if policy.talk and redis.call('EXISTS', talk_key(room)) == 0 then
+      talk_due(room, 0, now + 10000)
+    end
   end
 end
 finish()

@@ -11,8 +11,9 @@
 --@include large
 --@include publish
 --@part lobby
+--@part talk
 --@part finish
-local replies = {}
+local replies, by_room = {}, {}
 for i = 4, #ARGV, 3 do
   local session, room, reason = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local p = load(session)
@@ -23,6 +24,11 @@ for i = 4, #ARGV, 3 do
     tell('vacated', room, session)
   end
   replies[#replies + 1] = sat and 1 or 0
+  by_room[room] = by_room[room] or {}
+  table.insert(by_room[room], { session = session, reason = reason })
+end
+for room, list in pairs(by_room) do
+  talk_leave(room, list)
 end
 finish()
 return { whole(now), changes, replies }

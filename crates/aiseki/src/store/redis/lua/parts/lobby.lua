@@ -21,7 +21,8 @@
 -- ARGV[1] now in ms, or '' for the server's time
 -- ARGV[2] the policy: wait timeout, fallback after, reservation ttl, presence timeout, closed grace,
 --         whether queues merge, the width of a moment, after how long without a tick presence begins
---         anew (all in ms), then SIZE:FALLBACK of each room type
+--         anew, how long people of a room may be away (all in ms), whether there are rooms to talk
+--         in, then SIZE:FALLBACK of each room type
 -- ARGV[3] random bits for room ids, as the last sixteen digits of a UUID with its variant
 local P = string.sub(KEYS[1], 1, -6)
 local now = mq_now(ARGV[1])
@@ -46,6 +47,8 @@ do
   policy.wait_timeout, policy.fallback_after, policy.reservation_ttl = unpack(numbers, 1, 3)
   policy.presence_timeout, policy.closed_grace = unpack(numbers, 4, 5)
   policy.merge, policy.width, policy.untended = numbers[6] == 1, numbers[7], numbers[8]
+  -- How long people of a room may be away (0: for ever), and whether there are rooms to talk in.
+  policy.away, policy.talk = numbers[9], numbers[10] == 1
 end
 
 local counters = redis.call('HMGET', KEYS[1], 'ticket', 'latest', 'room', 'tended', 'anew')
