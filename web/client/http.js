@@ -23,7 +23,7 @@ export class Http {
    * @param {object} options
    * @param {string | URL} options.url where the server stands, with its base path
    * @param {string} [options.token] sent with each call; without one the browser's cookie is
-   * @param {typeof fetch} [options.fetch]
+   * @param {typeof globalThis.fetch} [options.fetch]
    */
   constructor({ url, token, fetch = globalThis.fetch }) {
     const base = new URL(url);

@@ -12,11 +12,21 @@
 //     break;
 //   }
 
-/**
- * @import { State, Idle, Waiting, Matched, Topic, RoomRecord, PersonOptions } from "./person.js"
- * @import { Link, WatchHandlers, WatchOptions } from "./watch.js"
- * @import { RoomView, RoomHandlers, Message, Pending, SeatView } from "./room.js"
- */
+/** @typedef {import("./person.js").State} State */
+/** @typedef {import("./person.js").Idle} Idle */
+/** @typedef {import("./person.js").Waiting} Waiting */
+/** @typedef {import("./person.js").Matched} Matched */
+/** @typedef {import("./person.js").Topic} Topic */
+/** @typedef {import("./person.js").RoomRecord} RoomRecord */
+/** @typedef {import("./person.js").PersonOptions} PersonOptions */
+/** @typedef {import("./watch.js").Link} Link */
+/** @typedef {import("./watch.js").WatchHandlers} WatchHandlers */
+/** @typedef {import("./watch.js").WatchOptions} WatchOptions */
+/** @typedef {import("./room.js").RoomView} RoomView */
+/** @typedef {import("./room.js").RoomHandlers} RoomHandlers */
+/** @typedef {import("./room.js").Message} Message */
+/** @typedef {import("./room.js").Pending} Pending */
+/** @typedef {import("./room.js").SeatView} SeatView */
 
 export { AisekiError } from "./errors.js";
 export { Operator } from "./operator.js";

@@ -26,13 +26,13 @@ export default {
   "seat.me.named": "{name} (you)",
   "size": { one: "Table for {n}", other: "Table for {n}" },
 
-  "topics.lead": "Share a table with someone new.",
+  "topics.lead": "Share a table\nwith someone new.",
   "topics.how":
     "No name, no account. Choose how many and what about; you are shown to your table as soon as it is full.",
   "topics.size": "How many at the table?",
   "topics.heading": "On the menu today",
   "topics.waiting": { one: "{n} waiting", other: "{n} waiting" },
-  "topics.nobody": "Nobody yet",
+  "topics.nobody": "Be the first",
   "topics.soon": "Now",
   "topics.soon.long": "Starts at once",
   "topics.none": "There are no topics right now. Please come back a little later.",

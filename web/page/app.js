@@ -11,6 +11,9 @@ import { Waiting } from "./waiting.js";
 /** @import { Controller } from "./controller.js" */
 /** @import { Alerts } from "./alerts.js" */
 
+/** The panels of the curtain: enough for a wide screen, of which others show what fits. */
+const PANELS = Array.from({ length: 24 }, (_, i) => i);
+
 /** @param {{ controller: Controller, alerts: Alerts }} props */
 export function App({ controller, alerts }) {
   useChanges(controller.listeners);
@@ -21,7 +24,7 @@ export function App({ controller, alerts }) {
     <a class="skip" href="#main">${say("app.skip")}</a>
     <${Noren} />
     <${Away} controller=${controller} />
-    <main id="main" class=${screen} tabindex="-1">${body(controller, alerts)}</main>
+    <main id="main" data-screen=${screen} tabindex="-1">${body(controller, alerts)}</main>
     <${Announcements} controller=${controller} />
   `;
 }
@@ -48,7 +51,7 @@ function body(controller, alerts) {
 /** The curtain over the door, with the name and the language. */
 function Noren() {
   return html`<header class="noren">
-    <div class="cloth" aria-hidden="true"><i></i><i></i><i></i><i></i><i></i><i></i></div>
+    <div class="cloth" aria-hidden="true">${PANELS.map((i) => html`<i key=${i}></i>`)}</div>
     <p class="name" lang="ja"><span>相席</span> <small lang="en">aiseki</small></p>
     <div class="languages" role="group" aria-label=${say("app.language")}>
       ${LANGUAGES.map(

@@ -63,6 +63,8 @@ export class Controller {
   listeners = new Set();
   /** @type {Events} */
   events = {};
+  /** @type {import("../client/index.js").Watch | undefined} */
+  watch;
 
   /** @type {State | undefined} */
   state;
@@ -97,12 +99,7 @@ export class Controller {
   start() {
     this.ended = tab.get("ended") ?? undefined;
     void this.loadTopics();
-    // With a session the state comes at once; without one the watch makes one.
-    void this.person.session().catch(() => {});
-    this.watch = this.person.watch({
-      state: (state) => this.#moved(state),
-      link: (link) => this.#linked(link),
-    });
+    void this.#follow();
     const look = () => {
       if (document.visibilityState === "hidden") return;
       this.watch?.check();
@@ -113,6 +110,15 @@ export class Controller {
     addEventListener("online", look);
     addEventListener("pageshow", ({ persisted }) => persisted && look());
     addEventListener("offline", () => this.watch?.check());
+  }
+
+  async #follow() {
+    // Becoming somebody first saves a refusal. Where it fails, the watch finds out why.
+    await this.person.session().catch(() => {});
+    this.watch = this.person.watch({
+      state: (state) => this.#moved(state),
+      link: (link) => this.#linked(link),
+    });
   }
 
   /** @returns {Screen} */
@@ -343,8 +349,8 @@ export class Controller {
       this.#over(reason === "room_closed" ? (this.view?.reason ?? "others") : (reason ?? "closed"));
       return;
     }
-    const told = reason !== undefined && TOLD_REASONS.includes(reason);
-    if (before === undefined ? told && tab.get("told") !== reason : told && !this.#stopped) {
+    const fresh = before === undefined ? tab.get("told") !== reason : !this.#stopped;
+    if (reason !== undefined && TOLD_REASONS.includes(reason) && fresh) {
       this.notice = { code: reason };
     }
     tab.set("told", reason ?? null);
