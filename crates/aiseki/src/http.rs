@@ -158,8 +158,7 @@ pub fn router(services: Arc<Services>) -> Router {
             Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
         }
     };
-    let page =
-        page::routes(&services.outside.base_path, services.outside.admin_token.is_some());
+    let page = page::routes(&services.outside.base_path, services.outside.admin_token.is_some());
     routes
         .layer(middleware::from_fn_with_state(Arc::clone(&services), session::refuse_cross_site))
         .layer(option_layer(cors(&services.outside.allowed_origins)))
