@@ -11,7 +11,7 @@ const LONGEST_MS = 8_000;
  * @param {() => number} [random] a number from 0 to 1
  */
 export function delayMs(failures, atLeastMs = 0, random = Math.random) {
-  const most = Math.min(FIRST_MS * 2 ** Math.min(failures, 16), LONGEST_MS);
+  const most = Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 16), LONGEST_MS);
   return Math.max(most / 2 + (most / 2) * random(), atLeastMs);
 }
 

@@ -79,7 +79,7 @@ export class Program {
   /** As `kill -9` does. */
   async kill() {
     const child = this.#child;
-    if (!child || child.exitCode !== null) return;
+    if (!child || !running.has(child)) return;
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGKILL");
     await ended;
