@@ -79,11 +79,20 @@ export class Watch {
   }
 
   /**
-   * Takes over what a call of this person has answered, so that nobody has to wait for it to come by
-   * the connection too.
-   * @param {State} state
+   * Makes a call that answers with this person's state, and takes the answer over, so that nobody has
+   * to wait for it to come by the connection too. An answer that was overtaken by something newer is
+   * asked for again instead.
+   * @param {() => Promise<State>} call
    */
-  accept(state) {
+  async following(call) {
+    const before = this.#arrivals;
+    const state = await call();
+    if (before === this.#arrivals) this.#arrived(state);
+    else void this.#refresh();
+  }
+
+  /** @param {State} state */
+  #arrived(state) {
     this.#arrivals += 1;
     this.#tell(state);
   }
@@ -139,7 +148,7 @@ export class Watch {
         arrived: (state) => {
           worked = true;
           this.#setLink({ status: "online" });
-          this.accept(state);
+          this.#arrived(state);
         },
       });
     } catch (thrown) {
@@ -162,7 +171,7 @@ export class Watch {
       const state = await this.#person.asSomebody(() =>
         this.#person.state({ timeoutMs: ALIVE_MS }),
       );
-      if (before === this.#arrivals && !this.#stopped) this.accept(state);
+      if (before === this.#arrivals && !this.#stopped) this.#arrived(state);
       const refused = broke instanceof AisekiError && broke.code === "unavailable";
       return refused ? broke : true;
     } catch (error) {

@@ -195,21 +195,19 @@ export class Controller {
     this.joining = topic;
     this.notice = undefined;
     this.changed();
-    await this.#attempt(async () => {
-      try {
-        const state = await this.person.join(topic, size);
-        this.forgetEnded();
-        this.watch?.accept(state);
-      } catch (error) {
-        // Another tab was quicker, and where one waits is what counts.
-        if (error instanceof AisekiError && error.code === "already_waiting" && error.state) {
-          this.forgetEnded();
-          this.watch?.accept(error.state);
-        } else {
+    await this.#attempt(() =>
+      this.#following(async () => {
+        try {
+          return await this.person.join(topic, size);
+        } catch (error) {
+          // Another tab was quicker, and where one waits is what counts.
+          if (error instanceof AisekiError && error.code === "already_waiting" && error.state) {
+            return error.state;
+          }
           throw error;
         }
-      }
-    });
+      }),
+    );
     this.joining = 0;
     this.changed();
   }
@@ -219,7 +217,7 @@ export class Controller {
     this.cancelling = true;
     this.#stopped = true;
     this.changed();
-    await this.#attempt(async () => this.watch?.accept(await this.person.cancel()));
+    await this.#attempt(() => this.#following(() => this.person.cancel()));
     this.cancelling = false;
     this.changed();
   }
@@ -227,10 +225,12 @@ export class Controller {
   async leave() {
     const { room } = this;
     if (!room) return;
-    await this.#attempt(async () => {
-      await room.leave();
-      this.watch?.accept({ status: "idle", reason: "left" });
-    });
+    await this.#attempt(() =>
+      this.#following(async () => {
+        await room.leave();
+        return { status: "idle", reason: "left" };
+      }),
+    );
   }
 
   /**
@@ -252,8 +252,7 @@ export class Controller {
   forgetEnded() {
     this.ended = undefined;
     tab.set("ended", null);
-    this.#seat = undefined;
-    if (this.state?.status !== "matched") this.#closeRoom();
+    this.#closeRoom();
     void this.loadTopics();
     this.changed();
   }
@@ -272,6 +271,12 @@ export class Controller {
 
   changed() {
     for (const listener of this.listeners) listener();
+  }
+
+  /** @param {() => Promise<State>} call */
+  async #following(call) {
+    if (this.watch) await this.watch.following(call);
+    else this.#moved(await call());
   }
 
   /** @param {() => Promise<void>} act */
