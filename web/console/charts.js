@@ -4,7 +4,7 @@ import { html } from "../page/view.js";
 import { say } from "../page/language.js";
 
 const WIDTH = 320;
-const HEIGHT = 90;
+const HEIGHT = 72;
 
 /**
  * A line over time.
@@ -48,7 +48,11 @@ export function Bars({ label, bars }) {
           </rect>
           <rect class="floor" x=${i * step + 1.5} y=${HEIGHT - 1} width=${step - 3} height="1" />
           ${i % 3 === 0 &&
-          html`<text x=${i * step + step / 2} y=${HEIGHT + 13} text-anchor="middle">${short(limit)}</text>`}
+          html`<text
+            x=${i === 0 ? 3 : i * step + step / 2}
+            y=${HEIGHT + 12}
+            text-anchor=${i === 0 ? "start" : "middle"}
+          >${short(limit)}</text>`}
         </g>`;
       })}
     </svg>

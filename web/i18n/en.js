@@ -70,6 +70,7 @@ export default {
   "room.event.here": "{name} is back.",
   "room.event.left": "{name} left.",
   "room.start": "Everyone is here. Say hello.",
+  "room.start.missing": "Someone is not at the table yet.",
   "room.start.fallback": {
     one: "The table is set for {n}. Say hello.",
     other: "The table is set for {n}. Say hello.",
@@ -110,11 +111,11 @@ export default {
   "report.reason": "What happened?",
   "report.send": "Report",
   "report.done": "Reported. Thank you.",
-  "block.open": "Never again",
-  "block.heading": "Never share a table with {name} again",
+  "block.open": "Do not seat us together again",
+  "block.heading": "No more tables with {name}",
   "block.body":
     "You will not be seated with this person again. The person is not told. This conversation goes on.",
-  "block.send": "Never again",
+  "block.send": "Not again",
   "block.done": "You will not be seated with {name} again.",
 
   "ended.left": "You left the table",
@@ -151,6 +152,8 @@ export default {
   "notice.banned": "You cannot take part right now",
   "notice.banned.body":
     "The people who run this place have stopped you from joining. Ask them if you do not know why.",
+  "notice.room_closed": "Your table broke up",
+  "notice.room_closed.body": "The conversation ended while you were away.",
   "notice.failed": "We could not set the table",
   "notice.failed.body": "Something broke on our side. Please try again.",
   "notice.rate_limited": "A little too fast",

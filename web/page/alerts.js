@@ -125,14 +125,14 @@ export class Alerts {
   }
 
   #wanted() {
-    const { screen, state, person } = this.#controller;
+    const { screen, state, seat, person } = this.#controller;
     const name = say("app.title");
     if (screen === "waiting" && state?.status === "waiting") {
       const time = minutes(person.now() - Date.parse(state.waiting_since));
       return `${say("waiting.tab", { time })} · ${name}`;
     }
-    if (screen === "room" && state?.status === "matched") {
-      const topic = this.#controller.title(state.topic_id);
+    if (screen === "room" && seat) {
+      const topic = this.#controller.title(seat.topic_id);
       if (document.hidden && this.#unread > 0) {
         return say("room.tab.unread", { n: this.#unread, topic });
       }

@@ -34,12 +34,12 @@ export function App({ controller, alerts }) {
  * @param {Alerts} alerts
  */
 function body(controller, alerts) {
-  const { screen, state, view, ended } = controller;
+  const { screen, state, seat, view, ended } = controller;
   if (screen === "waiting" && state?.status === "waiting") {
     return html`<${Waiting} controller=${controller} alerts=${alerts} state=${state} />`;
   }
-  if (screen === "room" && state?.status === "matched" && view) {
-    return html`<${RoomScreen} controller=${controller} seat=${state} view=${view} />`;
+  if (screen === "room" && seat && view) {
+    return html`<${RoomScreen} controller=${controller} seat=${seat} view=${view} />`;
   }
   if (screen === "ended" && ended) {
     return html`<${EndedScreen} controller=${controller} ended=${ended} />`;

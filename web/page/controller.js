@@ -27,8 +27,10 @@ import { recall, remember } from "./view.js";
 const TOPICS_EVERY_MS = 5_000;
 /** A connection that is gone for less is not worth a word. */
 const PATIENCE_MS = 1_200;
+/** So long the room has to say why it is over. */
+const REASON_MS = 1_500;
 /** Reasons for being idle that a person has to be told. */
-const TOLD_REASONS = ["wait_expired", "absent", "topic_closed", "banned", "failed"];
+const TOLD_REASONS = ["wait_expired", "absent", "topic_closed", "banned", "failed", "room_closed"];
 
 /** Where the server stands: the folder of the page. */
 const ADDRESS = new URL(".", document.baseURI);
@@ -129,10 +131,16 @@ export class Controller {
       case "matched":
         return this.view?.status === "closed" ? "ended" : "room";
       case "idle":
-        return this.ended ? "ended" : "topics";
+        if (this.ended) return "ended";
+        return this.#seat ? "room" : "topics";
       default:
         return this.topics && this.link.status === "offline" ? "topics" : "loading";
     }
+  }
+
+  /** The seat that one has, or had a moment ago. */
+  get seat() {
+    return this.#seat;
   }
 
   /** Whether the connection has been gone for so long that a person should know. */
@@ -327,9 +335,14 @@ export class Controller {
     this.trouble = "";
     this.room = this.person.enter(seat.room_id, {
       change: (view) => {
+        const was = this.view?.status;
         this.view = view;
         this.events.room?.(view);
-        if (view.status === "closed") this.#over(view.reason ?? "closed");
+        if (view.status === "closed") {
+          // Who learns of it only on coming back was the one who was away.
+          const late = view.reason === "away" && was !== "open";
+          this.#over(late ? "me_away" : (view.reason ?? "closed"));
+        }
         this.changed();
       },
       said: () => {
@@ -350,15 +363,20 @@ export class Controller {
    * @param {State | undefined} before
    */
   #idle(reason, before) {
+    const told = tab.get("told");
+    tab.set("told", reason ?? null);
     if (this.#seat) {
-      this.#over(reason === "room_closed" ? (this.view?.reason ?? "others") : (reason ?? "closed"));
+      const seat = this.#seat;
+      const why = () => this.#seat === seat && this.#over(reason === "left" ? "left" : "others");
+      // The room itself knows better why it is over, and is about to say so.
+      if (reason === "room_closed") setTimeout(() => (why(), this.changed()), REASON_MS);
+      else why();
       return;
     }
-    const fresh = before === undefined ? tab.get("told") !== reason : !this.#stopped;
+    const fresh = before === undefined ? told !== reason && !this.ended : !this.#stopped;
     if (reason !== undefined && TOLD_REASONS.includes(reason) && fresh) {
       this.notice = { code: reason };
     }
-    tab.set("told", reason ?? null);
   }
 
   /**

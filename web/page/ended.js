@@ -4,7 +4,7 @@ import { html, useState } from "./view.js";
 import { say, speaker } from "./language.js";
 import { About } from "./dialogs.js";
 import { Notices } from "./notices.js";
-import { Said } from "./room.js";
+import { Lines } from "./room.js";
 import { Cup, Table } from "./table.js";
 
 /** @import { Controller, Ended } from "./controller.js" */
@@ -22,7 +22,7 @@ export function EndedScreen({ controller, ended }) {
   const others = seats.filter((each) => each.seat !== me);
   return html`<div class="ended">
     <div class="picture">
-      <${Table} places=${seats.map(() => "left")} glazes=${seats.map((each) => each.seat)} />
+      <${Table} places=${seats.map(() => "gone")} glazes=${seats.map((each) => each.seat)} />
     </div>
     <div class="words">
       <h1 tabindex="-1">${say(reason)}</h1>
@@ -58,12 +58,7 @@ export function EndedScreen({ controller, ended }) {
     html`<details class="past">
       <summary>${say("ended.log")}</summary>
       <ol class="said">
-        ${messages.map((message, i) => html`<${Said}
-          key=${message.seq}
-          message=${message}
-          me=${me}
-          follows=${messages[i - 1]?.seat === message.seat}
-        />`)}
+        <${Lines} messages=${messages} me=${me} />
       </ol>
       <p class="hint">${say("ended.kept")}</p>
     </details>`}

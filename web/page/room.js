@@ -55,7 +55,8 @@ function People({ view, controller, open }) {
         ${seat.seat === view.me
           ? html`<span class="person"
               ><${Cup} seat=${seat.seat} />
-              <span class="name">${say("seat.me.named", { name: speaker.name(seat.seat) })}</span></span
+              <span class="name" aria-hidden="true">${say("seat.me")}</span>
+              <span class="unseen">${say("seat.me.named", { name: speaker.name(seat.seat) })}</span></span
             >`
           : html`<button type="button" class="person" onClick=${() => open(seat.seat)}>
               <${Cup} seat=${seat.seat} />
@@ -70,7 +71,8 @@ function People({ view, controller, open }) {
 /** @param {{ seat: SeatView, controller: Controller }} props */
 function Presence({ seat, controller }) {
   if (seat.state !== "away" || !seat.until) {
-    return html`<span class="presence">${say(`room.${seat.state}`)}</span>`;
+    const unseen = seat.state === "here" ? " unseen" : "";
+    return html`<span class=${`presence${unseen}`}>${say(`room.${seat.state}`)}</span>`;
   }
   return html`<${Absence} until=${Date.parse(seat.until)} controller=${controller} />`;
 }
@@ -112,12 +114,7 @@ function Log({ view, seat }) {
     <div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label=${say("room.log")}>
       <${Opening} view=${view} seat=${seat} />
       <ol role="log" aria-live="polite" aria-relevant="additions" aria-label=${say("room.log")}>
-        ${messages.map((message, i) => html`<${Said}
-          key=${message.seq}
-          message=${message}
-          me=${view.me}
-          follows=${messages[i - 1]?.seat === message.seat}
-        />`)}
+        <${Lines} messages=${messages} me=${view.me} />
       </ol>
       <ol class="pending">
         ${pending.map(
@@ -142,10 +139,11 @@ function Opening({ view, seat }) {
   if (view.status === "connecting" && view.messages.length === 0) {
     return html`<p class="opening">${say("room.connecting")}</p>`;
   }
+  const missing = view.seats.some(({ state }) => state === "away");
   const fewer = seat.room_type < seat.requested_room_type;
   return html`<div class="opening">
     <${RoomTable} view=${view} />
-    <p>${fewer ? say("room.start.fallback", { n: seat.room_type }) : say("room.start")}</p>
+    <p>${missing ? say("room.start.missing") : fewer ? say("room.start.fallback", { n: seat.room_type }) : say("room.start")}</p>
   </div>`;
 }
 
@@ -158,15 +156,34 @@ export function RoomTable({ view }) {
   return html`<${Table} places=${places} glazes=${turned.map(({ seat }) => seat)} alive=${true} />`;
 }
 
-/** @param {{ message: Message, me?: number, follows: boolean }} props */
-export function Said({ message, me, follows }) {
+/**
+ * What was said. Of what one person says in a row the name stands on top and the time below.
+ * @param {{ messages: Message[], me?: number }} props
+ */
+export function Lines({ messages, me }) {
+  return html`${messages.map((message, i) => {
+    const [before, after] = [messages[i - 1], messages[i + 1]];
+    const follows = before?.seat === message.seat;
+    const goesOn = after?.seat === message.seat && after.at.slice(0, 16) === message.at.slice(0, 16);
+    return html`<${Said}
+      key=${message.seq}
+      message=${message}
+      me=${me}
+      follows=${follows}
+      goesOn=${goesOn}
+    />`;
+  })}`;
+}
+
+/** @param {{ message: Message, me?: number, follows: boolean, goesOn: boolean }} props */
+function Said({ message, me, follows, goesOn }) {
   const mine = message.seat === me;
   const name = mine ? say("seat.me") : speaker.name(message.seat);
   const kind = `${mine ? "mine" : "theirs"}${follows ? " follows" : ""} glaze-${((message.seat - 1) % 8) + 1}`;
   return html`<li class=${kind}>
     <span class=${follows || mine ? "who unseen" : "who"}><${Cup} seat=${message.seat} />${name}</span>
     <p class="text">${message.text}</p>
-    <time class="meta" datetime=${message.at}>${speaker.clock(message.at)}</time>
+    <time class=${goesOn ? "meta unseen" : "meta"} datetime=${message.at}>${speaker.clock(message.at)}</time>
   </li>`;
 }
 

@@ -3,7 +3,8 @@
 import { html } from "./view.js";
 
 /**
- * @typedef {"me" | "here" | "away" | "left" | "empty"} Place
+ * @typedef {"me" | "here" | "away" | "left" | "empty" | "gone"} Place what is there. `gone`: the
+ *   person went and the cup remains
  */
 
 /** Where the seat stands around the table, in degrees; one's own is nearest to the viewer. */
@@ -30,6 +31,7 @@ export function Table({ places, glazes, alive = false, label }) {
       const glaze = ((glazes?.[i] ?? i + 1) - 1) % 8;
       return html`<g class=${`seat ${place} glaze-${glaze + 1}`} transform=${`rotate(${turn})`}>
         <rect class="cushion" x="80" y="-27" width="44" height="54" rx="12" />
+        <rect class="seam" x="86" y="-21" width="32" height="42" rx="8" />
         <circle class="tuft" cx="102" cy="0" r="2.5" />
       </g>`;
     })}
