@@ -96,12 +96,14 @@ mod queue;
 mod script;
 mod server;
 mod streams;
+mod subscription;
 mod worker;
 
 pub use backoff::Backoff;
 pub use budgets::Budgets;
 pub use error::{Error, Result};
 pub use keys::{LISTS_KEYS, QueueName, lists_keys};
+pub use link::Link;
 pub use lists::{BATCH, Cancelled, Lists, ListsOptions};
 pub use message::{
     DeadLetter, Delivery, Exchange, LONGEST_NAME, Message, Nack, Published, Receipt, Settled,
@@ -111,7 +113,8 @@ pub use metrics::Metrics;
 pub use plain::Plain;
 pub use publishing::Durability;
 pub use queue::{Answer, Consumer, Queue, Renewer};
-pub use script::{all_scripts, build_script};
+pub use script::{Script, all_scripts, build_script};
 pub use server::{Server, Timeouts};
 pub use streams::Streams;
+pub use subscription::{Heard, Subscription};
 pub use worker::{Job, Outcome, Report, Worker, stop_on_signals};

@@ -19,8 +19,9 @@ use crate::server::{Connection, Server, late};
 const RETRY: Backoff =
     Backoff { first: Duration::from_millis(10), most: Duration::from_secs(1), doubling: 8 };
 
-/// A shared connection to a server.
-pub(crate) struct Link {
+/// A shared connection to a server, replaced whenever it is in doubt. Nothing is connected until it
+/// is used.
+pub struct Link {
     server: Server,
     metrics: Metrics,
     current: Mutex<Current>,
@@ -35,7 +36,8 @@ struct Current {
 }
 
 impl Link {
-    pub(crate) fn new(server: Server, metrics: Metrics) -> Self {
+    /// A link to this server.
+    pub fn new(server: Server, metrics: Metrics) -> Self {
         Self {
             server,
             metrics,
@@ -49,7 +51,8 @@ impl Link {
         Self::new(self.server.clone(), self.metrics.clone())
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    /// The server.
+    pub fn server(&self) -> &Server {
         &self.server
     }
 
@@ -59,7 +62,7 @@ impl Link {
 
     /// Runs a script's call, by its hash or in full, again and again until it is done or the
     /// operation's time is over. Only for what may be done twice.
-    pub(crate) async fn run(&self, script: &Script, call: &Cmd) -> Result<Value> {
+    pub async fn run(&self, script: &Script, call: &Cmd) -> Result<Value> {
         self.repeat(call, Some(script)).await
     }
 
@@ -78,7 +81,7 @@ impl Link {
     }
 
     /// Runs a command the same way as [`Link::run`].
-    pub(crate) async fn query(&self, command: &Cmd) -> Result<Value> {
+    pub async fn query(&self, command: &Cmd) -> Result<Value> {
         self.repeat(command, None).await
     }
 
@@ -161,6 +164,12 @@ impl Link {
         }
         current.connection = Some(connection.clone());
         Ok((connection, current.generation))
+    }
+
+    /// How many connections there have been: another number means another connection, perhaps to
+    /// another server.
+    pub fn generation(&self) -> u64 {
+        self.current().generation
     }
 
     fn discard(&self, generation: u64, error: &RedisError) {

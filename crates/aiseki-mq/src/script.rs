@@ -70,21 +70,23 @@ pub fn build_script(source: &str) -> String {
     built
 }
 
-/// A script of this crate: its text and its hash.
-pub(crate) struct Script {
+/// A script: its text, and its hash, by which it is sent as a rule.
+#[derive(Debug)]
+pub struct Script {
     text: String,
     hash: String,
 }
 
 impl Script {
-    fn new(source: &str) -> Self {
+    /// The script that is built from this source, see [`build_script`].
+    pub fn new(source: &str) -> Self {
         let text = build_script(source);
         let hash = redis::Script::new(&text).get_hash().to_owned();
         Self { text, hash }
     }
 
     /// A call by hash, which is what is sent as a rule; the caller adds the arguments.
-    pub(crate) fn on(&self, keys: &[String]) -> Cmd {
+    pub fn on(&self, keys: &[String]) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hash).arg(keys.len()).arg(keys);
         command
@@ -101,6 +103,13 @@ impl Script {
             }
         }
         command
+    }
+}
+
+impl Script {
+    /// The text as the server gets it.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 }
 

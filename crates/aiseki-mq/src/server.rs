@@ -7,8 +7,8 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, Pipeline, RedisError,
-    RedisResult, TlsCertificates, Value,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, IntoConnectionInfo, Pipeline, ProtocolVersion,
+    PushInfo, RedisError, RedisResult, TlsCertificates, Value,
 };
 
 use crate::error::{Result, invalid};
@@ -19,6 +19,9 @@ const PIPELINE: usize = 1_024;
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Every script may be sent twice, so following a moved slot by sending again is safe.
 const CLUSTER_RETRIES: u32 = 3;
+
+/// Where a connection puts what the server says unasked.
+pub(crate) type Pushes = tokio::sync::mpsc::UnboundedSender<PushInfo>;
 
 /// How long to wait for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,11 +144,16 @@ impl Server {
     /// A new connection. Answers are waited for by the caller, so the library's own time-out, which
     /// would leave a blocking command behind on the server, is off.
     pub(crate) async fn connect(&self) -> RedisResult<Connection> {
+        self.connect_with(None).await
+    }
+
+    /// A new connection that passes on what the server says unasked.
+    pub(crate) async fn connect_with(&self, pushes: Option<Pushes>) -> RedisResult<Connection> {
         match &self.place {
-            Place::One(url) => Ok(Connection::One(self.connect_to(url).await?)),
+            Place::One(url) => Ok(Connection::One(self.connect_to(url, pushes).await?)),
             Place::Sentinel { sentinels, service, url } => {
                 let at = self.primary(sentinels, service).await?;
-                Ok(Connection::One(self.connect_to(&url.with_host(&at)).await?))
+                Ok(Connection::One(self.connect_to(&url.with_host(&at), pushes).await?))
             }
             Place::Cluster(nodes) => {
                 let mut builder = ClusterClient::builder(nodes.clone())
@@ -157,6 +165,9 @@ impl Server {
                 if let Some(certificates) = &self.certificates {
                     builder = builder.certs(certificates.clone());
                 }
+                if let Some(pushes) = pushes {
+                    builder = builder.use_protocol(ProtocolVersion::RESP3).push_sender(pushes);
+                }
                 let connecting = async { builder.build()?.get_async_connection().await };
                 let limit = self.timeouts.connect * 3;
                 let connection = tokio::time::timeout(limit, connecting).await;
@@ -165,16 +176,27 @@ impl Server {
         }
     }
 
-    async fn connect_to(&self, url: &str) -> RedisResult<MultiplexedConnection> {
-        let info = url.into_connection_info()?.set_tcp_settings(tcp());
+    async fn connect_to(
+        &self,
+        url: &str,
+        pushes: Option<Pushes>,
+    ) -> RedisResult<MultiplexedConnection> {
+        let mut info = url.into_connection_info()?.set_tcp_settings(tcp());
+        if pushes.is_some() {
+            let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+            info = info.set_redis_settings(settings);
+        }
         let client = match &self.certificates {
             Some(certificates) => Client::build_with_tls(info, certificates.clone())?,
             None => Client::open(info)?,
         };
-        let config = AsyncConnectionConfig::new()
+        let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeouts.connect))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(PIPELINE);
+        if let Some(pushes) = pushes {
+            config = config.set_push_sender(pushes);
+        }
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
@@ -187,7 +209,7 @@ impl Server {
             "no Sentinel knows the service",
         ));
         for sentinel in sentinels {
-            let mut connection = match self.connect_to(sentinel).await {
+            let mut connection = match self.connect_to(sentinel, None).await {
                 Ok(connection) => connection,
                 Err(error) => {
                     failure = error;

@@ -11,14 +11,14 @@ use rustix::process::{Pid, Signal, kill_process};
 /// order says `stop` first and keeps the folder; one that was killed says nothing, and then the
 /// folder goes too.
 const SCRIPT: &str = r#"
-folder=$1; shift
+folder=$1; stop=$2; shift 2
 "$@" >>"$folder/server.log" 2>&1 </dev/null &
 server=$!
 echo "$server"
 word=
 read -r word
 kill -CONT "$server" 2>/dev/null
-kill -KILL "$server" 2>/dev/null
+kill -"$stop" "$server" 2>/dev/null
 wait "$server" 2>/dev/null
 if [ "$word" != stop ]; then rm -rf "$folder"; fi
 "#;
@@ -34,9 +34,20 @@ pub struct Warden {
 impl Warden {
     /// Starts `program` with `arguments`; its output goes to `server.log` in `folder`.
     pub fn start(program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
+        Self::ending_with("KILL", program, arguments, folder)
+    }
+
+    /// The same for a server that is to be ended by another signal, by its name.
+    pub fn ending_with(
+        signal: &str,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+    ) -> Result<Self> {
         let mut shell = Command::new("/bin/sh")
             .args(["-c", SCRIPT, "warden"])
             .arg(folder)
+            .arg(signal)
             .arg(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -63,7 +74,7 @@ impl Warden {
         let _ = kill_process(self.server, signal);
     }
 
-    /// Kills the server and waits until both processes are gone. The folder stays.
+    /// Ends the server and waits until both processes are gone. The folder stays.
     pub fn stop(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             let _ = pipe.write_all(b"stop\n");

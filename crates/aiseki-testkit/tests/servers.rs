@@ -5,7 +5,9 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aiseki_testkit::{Cluster, Flavour, Proxy, Redis, Scratch, Warden, eventually_blocking};
+use aiseki_testkit::{
+    Cluster, Flavour, Postgres, Proxy, Redis, Scratch, Warden, eventually_blocking,
+};
 
 #[test]
 fn a_server_answers_and_ends_with_its_owner() -> anyhow::Result<()> {
@@ -82,5 +84,37 @@ fn three_nodes_become_one_cluster() -> anyhow::Result<()> {
     assert!(eventually_blocking(Duration::from_secs(5), || {
         cluster.nodes().iter().all(|node| owned(node).contains("cluster_slots_ok:16384"))
     }));
+    Ok(())
+}
+
+#[test]
+fn a_postgres_keeps_what_was_committed_when_it_crashes() -> anyhow::Result<()> {
+    let mut postgres = Postgres::start()?;
+    let url = postgres.fresh_database()?;
+    postgres.psql(&url, "CREATE TABLE kept AS SELECT 42 AS number")?;
+    postgres.stop_immediate();
+    assert!(TcpStream::connect(("127.0.0.1", postgres.port())).is_err());
+    assert!(postgres.psql(&url, "SELECT 1").is_err());
+    postgres.start_again()?;
+    assert_eq!(postgres.psql(&url, "SELECT number FROM kept")?, "42");
+    postgres.restart()?;
+    assert_eq!(postgres.psql(&url, "SELECT number FROM kept")?, "42");
+    Ok(())
+}
+
+#[test]
+fn a_frozen_postgres_answers_nothing_until_it_is_thawed() -> anyhow::Result<()> {
+    let postgres = Postgres::without_fsync()?;
+    let folder = postgres.folder().to_owned();
+    postgres.freeze();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| postgres.psql(&postgres.url(), "SELECT 1"));
+        assert!(!eventually_blocking(Duration::from_millis(300), || asked.is_finished()));
+        postgres.thaw();
+        assert_eq!(asked.join().expect("no panic")?, "1");
+        anyhow::Ok(())
+    })?;
+    drop(postgres);
+    assert!(!folder.exists());
     Ok(())
 }

@@ -1,12 +1,17 @@
 //! The wiring: the only place that names adapters.
 
+mod listeners;
+mod presence;
+mod shared;
+mod stores;
+
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{Change, Queue, SessionId, Sign, TopicId};
+use aiseki_lobby::{Queue, SessionId, TopicId};
 use anyhow::Context as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -14,21 +19,21 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::shared::{NotReady, SharedStores};
+use self::stores::{Closing, Stores};
 use crate::bans::Bans;
 use crate::config::Config;
-use crate::http::{self, Listener, Outside, Services};
+use crate::http::{self, App, Listener, Outside, Services};
 use crate::matching::{Join, Matching};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::push::Push;
 use crate::sessions::Sessions;
-use crate::store::embedded::{self, Committed, EmbeddedStore, Settings};
+use crate::store::embedded::{self, EmbeddedStore};
 use crate::topics::{Title, Topics};
 
 /// Connections get so long to end after the server was told to.
 const DRAIN: Duration = Duration::from_secs(8);
-/// People touched in one call to the store.
-const TOUCHED_AT_ONCE: usize = 1000;
 /// Files that the process needs beside its connections.
 const OTHER_FILES: u64 = 64;
 
@@ -50,7 +55,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the store, binds the port and starts to serve.
+    /// Opens the stores, binds the port and starts to serve. With shared stores that are away it serves
+    /// that it is not ready, and goes on trying.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         let metrics = Arc::new(Metrics::new());
         let (closed, closings) = mpsc::unbounded_channel();
@@ -58,64 +64,64 @@ impl Server {
             // The receiver lives as long as the server.
             let _ = closed.send(session);
         });
-        let store = open_store(&config, Arc::clone(&metrics), Arc::clone(&push)).await?;
-        let topics = Arc::new(Topics::load(store.clone()).await?);
-        let bans = Arc::new(Bans::load(store.clone()).await?);
-        let operators = Operators::new(topics.clone(), bans.clone(), store.clone(), store.clone());
+        let draining = CancellationToken::new();
+        let opened = Opened::open(&config, &metrics, &push).await?;
         // The port comes after the store: of two processes that want both, the second is told of the
         // directory, which is the reason that matters.
         let listener = Listener::bind(config.listen, max_connections(config.max_connections))
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listener.address().context("the port is not known")?;
-        operators.reconcile().await?;
-        if config.demo {
-            add_demonstration(&topics).await?;
-        }
-        let draining = CancellationToken::new();
-        let sockets = TaskTracker::new();
-        let services = Arc::new(Services {
-            matching: Matching::new(store.clone(), topics.clone(), bans.clone()),
-            operators,
-            topics,
-            bans,
-            sessions: Sessions::new(store.session_keys()),
-            conversations: store.clone(),
-            push: push.clone(),
+        let app = App::new(http::starting_router(&config.base_path));
+        let building = Building {
+            config,
             metrics: Arc::clone(&metrics),
-            draining: draining.clone(),
-            sockets: sockets.clone(),
-            outside: Outside {
-                base_path: config.base_path,
-                admin_token: config.admin_token,
-                trusted_proxies: config.trusted_proxies,
-                allowed_origins: config.allowed_origins,
-                max_wait: Duration::from_millis(config.max_wait),
-                room_types: config.policy.room_types.iter().map(|r| r.size).collect(),
-            },
-        });
-        let presence = tokio::spawn(keep_present(
-            services.matching.clone(),
             push,
-            Duration::from_millis((config.policy.presence_timeout / 3).max(1)),
             closings,
-        ));
-        let serving = http::serve(listener, http::router(services), metrics, draining.clone());
+            draining: draining.clone(),
+            app: app.clone(),
+        };
+        // What can be ready at once is, before anybody is told that the server listens.
+        let running = match opened {
+            Opened::Ready(stores, shared) => {
+                let running = building.build(stores, shared).await?;
+                tokio::spawn(async move { Some(running) })
+            }
+            Opened::Later(shared) => tokio::spawn(async move {
+                let stores = shared.prepare_patiently(&building.draining).await?;
+                tracing::info!("the stores are there: ready");
+                match building.build(stores, Some(shared)).await {
+                    Ok(running) => Some(running),
+                    Err(error) => {
+                        tracing::error!(%error, "the stores went away again: restart this server");
+                        None
+                    }
+                }
+            }),
+        };
+        let serving = http::serve(listener, app, metrics, draining.clone());
         let drained = draining.clone();
         let ended = tokio::spawn(async move {
-            let all = async {
-                serving.await;
-                sockets.close();
-                sockets.wait().await;
+            tokio::pin!(serving);
+            let patience = async {
+                drained.cancelled().await;
+                tokio::time::sleep(DRAIN).await;
             };
-            tokio::pin!(all);
+            tokio::pin!(patience);
+            let cut = || tracing::warn!("some connections did not end in time and are cut");
             tokio::select! {
-                () = &mut all => {}
-                () = async { drained.cancelled().await; tokio::time::sleep(DRAIN).await } => {
-                    tracing::warn!("some connections did not end in time and are cut");
-                }
+                () = &mut serving => {}
+                () = &mut patience => cut(),
             }
-            presence.abort();
-            let _ = tokio::task::spawn_blocking(move || store.close()).await;
+            let Ok(Some(running)) = running.await else { return };
+            running.sockets.close();
+            tokio::select! {
+                () = running.sockets.wait() => {}
+                () = &mut patience => cut(),
+            }
+            running.presence.abort();
+            for close in running.closings {
+                close().await;
+            }
         });
         Ok(Self { address, draining, ended })
     }
@@ -136,18 +142,112 @@ impl Server {
     }
 }
 
+/// The stores of a configuration.
+enum Opened {
+    /// They are there.
+    Ready(Stores, Option<SharedStores>),
+    /// Shared stores that are away.
+    Later(SharedStores),
+}
+
+impl Opened {
+    async fn open(
+        config: &Config,
+        metrics: &Arc<Metrics>,
+        push: &Arc<Push>,
+    ) -> anyhow::Result<Self> {
+        let (metrics, push) = (Arc::clone(metrics), Arc::clone(push));
+        let (Some(redis), Some(database)) = (&config.redis_url, &config.database_url) else {
+            let store = stores::open_embedded(config, metrics, push).await?;
+            return Ok(Self::Ready(stores::embedded(store), None));
+        };
+        let shared = SharedStores::new(config, redis, database, metrics, push)?;
+        match shared.prepare().await {
+            Ok(stores) => Ok(Self::Ready(stores, Some(shared))),
+            Err(NotReady::Unfit(why)) => Err(why),
+            Err(NotReady::Away(store)) => {
+                tracing::warn!("{store} is away: not ready until it is there");
+                Ok(Self::Later(shared))
+            }
+        }
+    }
+}
+
+/// Everything that the services are made of besides the stores.
+struct Building {
+    config: Config,
+    metrics: Arc<Metrics>,
+    push: Arc<Push>,
+    closings: mpsc::UnboundedReceiver<SessionId>,
+    draining: CancellationToken,
+    app: App,
+}
+
+/// What runs beside the connections.
+struct Running {
+    sockets: TaskTracker,
+    presence: tokio::task::JoinHandle<()>,
+    closings: Vec<Closing>,
+}
+
+impl Building {
+    /// Makes the services and serves them from now on.
+    async fn build(self, stores: Stores, shared: Option<SharedStores>) -> anyhow::Result<Running> {
+        let Self { config, metrics, push, closings, draining, app } = self;
+        let Stores { lobby, topics, bans, conversations, session_keys, close } = stores;
+        let topics = Arc::new(Topics::load(topics).await?);
+        let bans = Arc::new(Bans::load(bans).await?);
+        let operators =
+            Operators::new(topics.clone(), bans.clone(), lobby.clone(), conversations.clone());
+        operators.reconcile().await?;
+        if config.demo {
+            add_demonstration(&topics).await?;
+        }
+        let mut closing = Vec::new();
+        if let Some(shared) = shared {
+            closing.push(shared.run(topics.clone(), bans.clone(), operators.clone()));
+        }
+        closing.push(close);
+        let sockets = TaskTracker::new();
+        let every = Duration::from_millis((config.policy.presence_timeout / 3).max(1));
+        let services = Arc::new(Services {
+            matching: Matching::new(lobby, topics.clone(), bans.clone()),
+            operators,
+            topics,
+            bans,
+            sessions: Sessions::new(session_keys),
+            conversations,
+            push: push.clone(),
+            metrics,
+            draining,
+            sockets: sockets.clone(),
+            outside: Outside {
+                base_path: config.base_path,
+                admin_token: config.admin_token,
+                trusted_proxies: config.trusted_proxies,
+                allowed_origins: config.allowed_origins,
+                max_wait: Duration::from_millis(config.max_wait),
+                room_types: config.policy.room_types.iter().map(|r| r.size).collect(),
+            },
+        });
+        let matching = services.matching.clone();
+        let presence = tokio::spawn(presence::keep_present(matching, push, every, closings));
+        app.ready(http::router(services));
+        Ok(Running { sockets, presence, closings: closing })
+    }
+}
+
 /// Runs a server until the process is told to end.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("no signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("no signals")?;
     let base_path = config.base_path.clone();
-    let data_dir = config.data_dir.clone();
+    let store = match config.redis_url {
+        Some(_) => format!("shared, namespace {}", config.namespace),
+        None => config.data_dir.display().to_string(),
+    };
     let server = Server::start(config).await?;
-    tracing::info!(
-        data_dir = %data_dir.display(),
-        "listening on http://{}{base_path}",
-        server.address()
-    );
+    tracing::info!(store, "listening on http://{}{base_path}", server.address());
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -170,7 +270,8 @@ pub struct Offline {
 impl Offline {
     /// Opens the store of a configuration.
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
-        let store = open_store(config, Arc::new(Metrics::new()), Push::new(|_| {})).await?;
+        let store =
+            stores::open_embedded(config, Arc::new(Metrics::new()), Push::new(|_| {})).await?;
         let topics = Arc::new(Topics::load(store.clone()).await?);
         let bans = Arc::new(Bans::load(store.clone()).await?);
         let matching = Matching::new(store.clone(), topics.clone(), bans);
@@ -211,98 +312,17 @@ pub async fn serve_nothing() -> anyhow::Result<()> {
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), 20_000)?;
     let address = listener.address()?;
     let draining = CancellationToken::new();
-    let serving =
-        http::serve(listener, http::empty_router(), Arc::new(Metrics::new()), draining.clone());
+    let serving = http::serve(
+        listener,
+        App::new(http::empty_router()),
+        Arc::new(Metrics::new()),
+        draining.clone(),
+    );
     let serving = tokio::spawn(serving);
     writeln!(std::io::stderr().lock(), "listening on http://{address}/")?;
     terminate.recv().await;
     draining.cancel();
     let _ = tokio::time::timeout(DRAIN, serving).await;
-    Ok(())
-}
-
-async fn open_store(
-    config: &Config,
-    metrics: Arc<Metrics>,
-    push: Arc<Push>,
-) -> anyhow::Result<Arc<EmbeddedStore>> {
-    let settings = Settings {
-        data_dir: config.data_dir.clone(),
-        durability: config.durability,
-        policy: config.policy.clone(),
-        rate_limits: config.rate_limits,
-    };
-    let open = move || {
-        EmbeddedStore::open(&settings, move |committed| {
-            count(&metrics, committed);
-            for change in committed.changes {
-                announce(&push, change);
-            }
-        })
-    };
-    Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
-}
-
-fn count(metrics: &Metrics, committed: &Committed<'_>) {
-    metrics.committed(committed.commands, committed.took);
-    for change in committed.changes {
-        match change {
-            Change::Entered { .. } => metrics.joined(),
-            Change::Reserved(reservation) => {
-                let waited = |since: u64| reservation.formed_at.saturating_sub(since);
-                let waits = reservation.people.iter().map(|person| waited(person.since));
-                metrics.room_formed(reservation.kind.as_str(), waits.map(Duration::from_millis));
-            }
-            Change::Dropped { reason, .. } => metrics.wait_dropped(reason.as_str()),
-            Change::Ended { .. } => metrics.room_ended(),
-            Change::Returned { .. } | Change::Seated { .. } | Change::Vacated { .. } => {}
-        }
-    }
-}
-
-fn announce(push: &Push, change: &Change) {
-    match change {
-        Change::Entered { session, .. }
-        | Change::Dropped { session, .. }
-        | Change::Returned { session, .. }
-        | Change::Vacated { session, .. } => push.announce(*session),
-        Change::Seated { people, .. } | Change::Ended { people, .. } => {
-            for session in people {
-                push.announce(*session);
-            }
-        }
-        // Nobody is told of a room before it is written.
-        Change::Reserved(_) => {}
-    }
-}
-
-/// People who hold a connection open are present, and those who closed it are soon not.
-async fn keep_present(
-    matching: Matching,
-    push: Arc<Push>,
-    every: Duration,
-    mut closings: mpsc::UnboundedReceiver<SessionId>,
-) {
-    let mut interval = tokio::time::interval(every);
-    let mut closed = Vec::new();
-    loop {
-        let touched = tokio::select! {
-            _ = interval.tick() => touch_all(&matching, &push).await,
-            count = closings.recv_many(&mut closed, TOUCHED_AT_ONCE) => match count {
-                0 => return,
-                _ => matching.touch(std::mem::take(&mut closed), Sign::Closed).await,
-            },
-        };
-        // While the store is away nobody is dropped, and afterwards presence starts anew.
-        let _ = touched;
-    }
-}
-
-async fn touch_all(matching: &Matching, push: &Push) -> Result<(), crate::port::Unavailable> {
-    let connected = push.connected();
-    for some in connected.chunks(TOUCHED_AT_ONCE) {
-        matching.touch(some.to_vec(), Sign::Present).await?;
-    }
     Ok(())
 }
 

@@ -80,16 +80,33 @@ struct Known {
     bans: BTreeMap<i64, Ban>,
     sessions: HashMap<SessionId, Vec<i64>>,
     networks: Vec<i64>,
+    /// How many changes were learned one by one. What was read before one of them may lack it.
+    learned: u64,
 }
 
 impl Bans {
     /// Reads the bans from their store.
     pub async fn load(store: Arc<dyn BanStore>) -> Result<Self, Unavailable> {
-        let mut known = Known::default();
-        for ban in store.bans().await? {
-            known.insert(ban);
+        let bans = Self { store, known: RwLock::default() };
+        bans.refresh().await?;
+        Ok(bans)
+    }
+
+    /// Reads all bans again, which other servers may have changed, and says whether they have.
+    pub async fn refresh(&self) -> Result<bool, Unavailable> {
+        loop {
+            let learned = self.known().learned;
+            let mut read = Known { learned, ..Known::default() };
+            for ban in self.store.bans().await? {
+                read.insert(ban);
+            }
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            if known.learned == learned {
+                let changed = known.bans != read.bans;
+                *known = read;
+                return Ok(changed);
+            }
         }
-        Ok(Self { store, known: RwLock::new(known) })
     }
 
     /// The bans in force at `now`, oldest first.
@@ -115,15 +132,21 @@ impl Bans {
         expires_at: Option<Millis>,
     ) -> Result<Ban, Unavailable> {
         let ban = self.store.add_ban(subject, reason, expires_at).await?;
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(ban.clone());
+        self.learn(|known| known.insert(ban.clone()));
         Ok(ban)
     }
 
     /// Removes a ban; false when there is none with this number.
     pub async fn remove(&self, id: i64) -> Result<bool, Unavailable> {
         let removed = self.store.remove_ban(id).await?;
-        self.known.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.learn(|known| known.remove(id));
         Ok(removed)
+    }
+
+    fn learn(&self, change: impl FnOnce(&mut Known)) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.learned += 1;
+        change(&mut known);
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
@@ -133,6 +156,8 @@ impl Bans {
 
 impl Known {
     fn insert(&mut self, ban: Ban) {
+        // A refresh may have brought it before the call that added it was answered.
+        self.remove(ban.id);
         match ban.subject {
             BanSubject::Session(session) => self.sessions.entry(session).or_default().push(ban.id),
             BanSubject::Network(_) => self.networks.push(ban.id),

@@ -25,7 +25,7 @@ pub use environment::Environment;
 pub use flags::Flags;
 pub use setting::{Form, Group, Role, Setting};
 pub use settings::{SETTINGS, markdown_table};
-pub use values::{Durability, LogFilter, LogFormat, Secret};
+pub use values::{Durability, Eviction, LogFilter, LogFormat, Secret};
 
 use crate::rate_limit::RateLimit;
 pub use crate::rate_limit::RateLimits;
@@ -44,6 +44,14 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// What survives a power cut.
     pub durability: Durability,
+    /// Redis of the shared store; with [`Config::database_url`], or neither.
+    pub redis_url: Option<Secret>,
+    /// PostgreSQL of the shared store.
+    pub database_url: Option<Secret>,
+    /// Under which name everything stands in Redis.
+    pub namespace: String,
+    /// What to do about a Redis that evicts.
+    pub redis_eviction: Eviction,
     /// The token of operators. None: the admin routes answer 404.
     pub admin_token: Option<Secret>,
     /// Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
@@ -107,8 +115,22 @@ impl Config {
             }
             (setting.set)(&mut config, text).map_err(|reason| asked.refuse(setting, &reason))?;
         }
+        config.check_stores(asked)?;
         config.check_fallback(asked);
         Ok(config)
+    }
+
+    /// The shared store is two stores, which are asked for together.
+    fn check_stores(&self, asked: &Asked) -> Result<(), ConfigError> {
+        let (given, missing) = match (&self.redis_url, &self.database_url) {
+            (Some(_), None) => ("redis_url", "database_url"),
+            (None, Some(_)) => ("database_url", "redis_url"),
+            _ => return Ok(()),
+        };
+        Err(ConfigError(format!(
+            "{} is given without {missing}: the shared store needs Redis and PostgreSQL together",
+            asked.name_of(given)
+        )))
     }
 
     /// A fallback after the wait's end would never come. That is allowed, but hardly meant.
@@ -135,6 +157,10 @@ impl Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             data_dir: PathBuf::new(),
             durability: Durability::Normal,
+            redis_url: None,
+            database_url: None,
+            namespace: String::new(),
+            redis_eviction: Eviction::Refuse,
             admin_token: None,
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
@@ -209,11 +235,29 @@ mod tests {
     }
 
     #[test]
-    fn the_shared_store_is_refused_and_its_address_is_not_shown() {
-        for variable in ["AISEKI_REDIS_URL", "AISEKI_DATABASE_URL", "AISEKI_REDIS_URL_FILE"] {
-            let error = decide(&[(variable, "redis://:pass@host")]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{variable}: ")), "{error}");
-            assert!(error.contains("shared store") && !error.contains("pass"), "{error}");
+    fn the_two_urls_of_the_shared_store_go_together_and_are_not_shown() {
+        let redis = ("AISEKI_REDIS_URL", "redis://:hunter2@host");
+        let database = ("AISEKI_DATABASE_URL", "postgres://me:hunter2@host/db");
+        for (given, missing) in [(redis, "database_url"), (database, "redis_url")] {
+            let error = decide(&[given]).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{} is given without {missing}", given.0)),
+                "{error}"
+            );
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        let config = decide(&[redis, database]).unwrap();
+        assert!(!format!("{config:?}").contains("hunter2"));
+        assert_eq!(config.redis_url.unwrap().expose(), redis.1);
+        for (variable, value) in [
+            ("AISEKI_REDIS_URL", "http://:hunter2@host"),
+            ("AISEKI_REDIS_URL", "redis-sentinel://:hunter2@host"),
+            ("AISEKI_DATABASE_URL", "mysql://me:hunter2@host/db"),
+            ("AISEKI_NAMESPACE", "a{b}"),
+            ("AISEKI_REDIS_EVICTION", "perhaps"),
+        ] {
+            let error = decide(&[(variable, value)]).unwrap_err().to_string();
+            assert!(error.starts_with(variable) && !error.contains("hunter2"), "{error}");
         }
     }
 

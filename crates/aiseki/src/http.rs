@@ -23,6 +23,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,7 +34,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use self::serve::{Listener, serve};
+pub use self::serve::{App, Listener, serve};
 
 use self::error::{Code, Problem};
 use self::session::SecuritySchemes;
@@ -44,6 +45,7 @@ use crate::conversations::ConversationStore;
 use crate::matching::Matching;
 use crate::metrics::Metrics;
 use crate::operators::Operators;
+use crate::port::Unavailable;
 use crate::push::Push;
 use crate::sessions::Sessions;
 use crate::topics::Topics;
@@ -168,6 +170,21 @@ pub fn router(services: Arc<Services>) -> Router {
         }))
         .layer(middleware::from_fn_with_state(Arc::clone(&services), observe))
         .with_state(services)
+}
+
+/// What is served while the stores are away at the start: the process lives, and everything else is
+/// not available yet.
+pub fn starting_router(base_path: &str) -> Router {
+    let routes = Router::new()
+        .route("/healthz", get(ops::healthz))
+        .route("/readyz", get(ops::starting))
+        .fallback(|| async { Problem::from(Unavailable) });
+    match base_path {
+        "/" => routes,
+        base => {
+            Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
+        }
+    }
 }
 
 /// A handler that does nothing, wherever it is asked.

@@ -23,5 +23,6 @@ pub mod push;
 pub mod rate_limit;
 pub mod records;
 pub mod sessions;
+pub mod shared;
 pub mod store;
 pub mod topics;

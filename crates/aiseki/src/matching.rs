@@ -40,6 +40,10 @@ pub trait LobbyStore: Send + Sync {
     fn now(&self) -> Millis;
     /// Whether the store can be asked.
     fn available(&self) -> bool;
+    /// Whether people can wait, and are not seated, because rooms cannot be written.
+    fn degraded(&self) -> bool {
+        false
+    }
 }
 
 /// Somebody wants to wait.
@@ -125,17 +129,21 @@ impl Door for Doorkeeper {
 #[derive(Clone)]
 pub struct Matching {
     store: Arc<dyn LobbyStore>,
+    topics: Arc<Topics>,
     door: Arc<dyn Door>,
 }
 
 impl Matching {
     /// Matching on this store, with this door.
     pub fn new(store: Arc<dyn LobbyStore>, topics: Arc<Topics>, bans: Arc<Bans>) -> Self {
-        Self { store, door: Arc::new(Doorkeeper { topics, bans }) }
+        let door = Arc::new(Doorkeeper { topics: Arc::clone(&topics), bans });
+        Self { store, topics, door }
     }
 
     /// Joins a queue, and forms a room if that is possible now.
     pub async fn join(&self, join: Join) -> Result<Result<Entered, NotEntered>, Unavailable> {
+        // Another server may have added the topic a moment ago, and the door answers from what is known.
+        self.topics.look_up(join.queue.topic).await?;
         self.store.enter(join, Arc::clone(&self.door)).await
     }
 
@@ -185,5 +193,10 @@ impl Matching {
     /// Whether matching is possible here.
     pub fn available(&self) -> bool {
         self.store.available()
+    }
+
+    /// Whether people can wait and are not seated for now.
+    pub fn degraded(&self) -> bool {
+        self.store.degraded()
     }
 }

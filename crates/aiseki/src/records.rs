@@ -26,12 +26,15 @@ pub trait RecordStore: Send + Sync {
     fn give_up_seat(&self, session: SessionId, room: RoomId) -> Pending<'_, Departure>;
     /// Ends a room, whoever sits in it; `None` when it was not live.
     fn end_room(&self, room: RoomId) -> Pending<'_, Option<Vec<SessionId>>>;
-    /// The rooms that ended within the last `within`, with everybody who ever sat in them. For each
-    /// person the flag says whether they left by themselves.
-    fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<(RoomId, Vec<(SessionId, bool)>)>>;
-    /// Whether the database answers and can be written to.
+    /// The rooms that ended within the last `within`, with everybody who ever sat in them; of very
+    /// many, the latest.
+    fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>>;
+    /// Whether the database answers and can be written to; one that can only be read is away.
     fn ping(&self) -> Pending<'_, ()>;
 }
+
+/// A room that ended, and its people by seat. The flag says whether each left by themselves.
+pub type EndedRoom = (RoomId, Vec<(SessionId, bool)>);
 
 /// What became of a room that was to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

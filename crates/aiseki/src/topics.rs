@@ -1,7 +1,7 @@
 //! What people can choose to talk about.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use aiseki_lobby::TopicId;
 
@@ -67,6 +67,8 @@ impl TryFrom<String> for Title {
 pub trait TopicStore: Send + Sync {
     /// All topics.
     fn topics(&self) -> Pending<'_, Vec<Topic>>;
+    /// The topic with this number.
+    fn topic(&self, id: TopicId) -> Pending<'_, Option<Topic>>;
     /// Adds a topic under a new number.
     fn add_topic(&self, title: Title, active: bool) -> Pending<'_, Topic>;
     /// Changes what is given; `None` when there is no such topic.
@@ -90,29 +92,65 @@ pub enum TopicRefusal {
 /// The topics, known on this server without asking the store.
 pub struct Topics {
     store: Arc<dyn TopicStore>,
-    known: RwLock<BTreeMap<TopicId, Topic>>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    topics: BTreeMap<TopicId, Topic>,
+    /// How many changes were learned one by one. What was read before one of them may lack it.
+    learned: u64,
 }
 
 impl Topics {
     /// Reads the topics from their store.
     pub async fn load(store: Arc<dyn TopicStore>) -> Result<Self, Unavailable> {
-        let known = store.topics().await?.into_iter().map(|topic| (topic.id, topic)).collect();
-        Ok(Self { store, known: RwLock::new(known) })
+        let topics = Self { store, known: RwLock::default() };
+        topics.refresh().await?;
+        Ok(topics)
+    }
+
+    /// Reads all topics again, which other servers may have changed, and says whether they have.
+    pub async fn refresh(&self) -> Result<bool, Unavailable> {
+        loop {
+            let learned = self.known().learned;
+            let topics = self.store.topics().await?;
+            let topics = topics.into_iter().map(|topic| (topic.id, topic)).collect();
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            if known.learned == learned {
+                let changed = known.topics != topics;
+                known.topics = topics;
+                return Ok(changed);
+            }
+        }
     }
 
     /// All topics by number.
     pub fn all(&self) -> Vec<Topic> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.known().topics.values().cloned().collect()
     }
 
     /// The topic with this number.
     pub fn get(&self, id: TopicId) -> Option<Topic> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+        self.known().topics.get(&id).cloned()
+    }
+
+    /// The topic with this number; one that is not known here is asked of the store, because another
+    /// server may have added it a moment ago.
+    pub async fn look_up(&self, id: TopicId) -> Result<Option<Topic>, Unavailable> {
+        if let Some(topic) = self.get(id) {
+            return Ok(Some(topic));
+        }
+        let found = self.store.topic(id).await?;
+        if let Some(topic) = &found {
+            self.learn(topic.clone());
+        }
+        Ok(found)
     }
 
     /// Whether people can wait for this topic.
     pub fn check(&self, id: TopicId) -> Result<(), TopicRefusal> {
-        match self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+        match self.known().topics.get(&id) {
             None => Err(TopicRefusal::Unknown),
             Some(topic) if !topic.active => Err(TopicRefusal::Inactive),
             Some(_) => Ok(()),
@@ -141,7 +179,13 @@ impl Topics {
     }
 
     fn learn(&self, topic: Topic) {
-        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(topic.id, topic);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.learned += 1;
+        known.topics.insert(topic.id, topic);
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

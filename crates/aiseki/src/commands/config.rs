@@ -48,7 +48,7 @@ impl ShowConfig {
 
 /// The settings that exist in this version.
 fn settings() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().filter(|setting| setting.role != Role::Absent)
+    SETTINGS.iter()
 }
 
 fn as_table(asked: &Asked, config: &Config) -> String {

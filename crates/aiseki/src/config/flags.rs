@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::asked::{Given, Layer, Source};
-use super::{Form, Role, SETTINGS};
+use super::{Form, SETTINGS};
 
 /// What was asked on the command line: the strongest layer.
 #[derive(Clone, Debug, Default)]
@@ -47,10 +47,7 @@ impl Args for Flags {
             let list = matches!(setting.form, Form::List(_));
             let number = matches!(setting.form, Form::Duration | Form::Number);
             let arg = |id: &'static str, long: String| {
-                Arg::new(id)
-                    .long(long)
-                    .help_heading(setting.group.title())
-                    .hide(setting.role == Role::Absent)
+                Arg::new(id).long(long).help_heading(setting.group.title())
             };
             let long = setting.flag()[2..].to_owned();
             command = command.arg(

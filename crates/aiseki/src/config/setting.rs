@@ -14,7 +14,7 @@ pub struct Setting {
     pub default: &'static str,
     /// One line for people, without a full stop.
     pub help: &'static str,
-    /// Whether it may be shown, and whether it exists yet.
+    /// Whether it may be shown.
     pub role: Role,
     /// Reads a text into the configuration, or says in one clause what is expected.
     pub(super) set: fn(&mut Config, &str) -> Result<(), String>,
@@ -77,15 +77,13 @@ impl Form {
     }
 }
 
-/// Whether a setting may be shown, and whether it exists yet.
+/// Whether a setting may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Shown everywhere.
     Open,
     /// Never shown, and may be given as the name of a file that holds it.
     Secret,
-    /// Refused with a reason: its name is taken, but this version cannot do it. Never shown either.
-    Absent,
 }
 
 impl Setting {

@@ -62,6 +62,16 @@ macro_rules! words {
 }
 
 words! {
+    /// What to do about a Redis that may throw waiting people away.
+    Eviction {
+        /// Do not start on it.
+        Refuse = "refuse",
+        /// Start, and lose them.
+        Accept = "accept",
+    }
+}
+
+words! {
     /// What survives a power cut.
     Durability {
         /// Everything but the last moments; nothing is ever corrupt.
@@ -170,6 +180,38 @@ pub(super) fn duration(text: &str, bounds: RangeInclusive<Millis>) -> Result<Mil
 
 pub(super) fn rate_limit(text: &str) -> Result<RateLimit, String> {
     text.parse().map_err(|error| format!("{error}"))
+}
+
+/// The place of a Redis or Valkey. What it says of a bad one shows no password.
+pub(super) fn redis_url(text: &str) -> Result<Secret, String> {
+    let text = text.trim();
+    match aiseki_mq::Server::new(text) {
+        Ok(_) => Ok(Secret(text.to_owned())),
+        Err(_) => Err("expected redis://HOST:PORT, rediss://, redis-sentinel://HOST?service=NAME \
+                       or redis-cluster://HOST,HOST"
+            .into()),
+    }
+}
+
+/// The place of a PostgreSQL.
+pub(super) fn database_url(text: &str) -> Result<Secret, String> {
+    let text = text.trim();
+    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    match rest {
+        Some(rest) if !rest.is_empty() => Ok(Secret(text.to_owned())),
+        _ => Err("expected postgres://USER:PASSWORD@HOST:PORT/DATABASE".into()),
+    }
+}
+
+/// A name that is part of keys.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (1..=64).contains(&text.len()) && text.bytes().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 64 letters, digits, dashes, dots or underscores".into())
+    }
 }
 
 /// It must be sendable as `Authorization: Bearer`, so it is visible ASCII without spaces.

@@ -19,7 +19,7 @@ pub(super) struct Health {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
-    /// `ready`, `draining` or `unavailable`.
+    /// `ready`, `degraded` (people wait and are not seated for now), `draining` or `unavailable`.
     status: &'static str,
     /// Each thing that was looked at.
     checks: BTreeMap<&'static str, &'static str>,
@@ -47,14 +47,26 @@ pub(super) async fn healthz() -> axum::Json<Health> {
 pub(super) async fn readyz(State(services): Shared) -> (StatusCode, axum::Json<Readiness>) {
     let available = services.matching.available();
     let draining = services.draining.is_cancelled();
+    let degraded = services.matching.degraded();
     let status = match (draining, available) {
         (true, _) => "draining",
         (false, false) => "unavailable",
+        (false, true) if degraded => "degraded",
         (false, true) => "ready",
     };
-    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let checks = BTreeMap::from([("store", if available { "ok" } else { "away" })]);
+    let code = match status {
+        "ready" | "degraded" => StatusCode::OK,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let word = |there: bool| if there { "ok" } else { "away" };
+    let checks = BTreeMap::from([("store", word(available)), ("records", word(!degraded))]);
     (code, axum::Json(Readiness { status, checks }))
+}
+
+/// Nothing can be asked yet.
+pub(super) async fn starting() -> (StatusCode, axum::Json<Readiness>) {
+    let checks = BTreeMap::from([("store", "away"), ("records", "away")]);
+    (StatusCode::SERVICE_UNAVAILABLE, axum::Json(Readiness { status: "unavailable", checks }))
 }
 
 /// What is counted

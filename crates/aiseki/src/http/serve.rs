@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -36,6 +36,30 @@ const BACKLOG: i32 = 4096;
 /// How long to wait before accepting again when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What is served: one application until another is ready.
+#[derive(Clone)]
+pub struct App {
+    at_first: Router,
+    then: Arc<OnceLock<Router>>,
+}
+
+impl App {
+    /// Serves this until something else is ready.
+    pub fn new(at_first: Router) -> Self {
+        Self { at_first, then: Arc::default() }
+    }
+
+    /// From now on this is served, also on connections that are open.
+    pub fn ready(&self, app: Router) {
+        // Nobody makes two applications ready.
+        let _ = self.then.set(app);
+    }
+
+    fn current(&self) -> Router {
+        self.then.get().unwrap_or(&self.at_first).clone()
+    }
+}
+
 /// A bound port.
 pub struct Listener {
     listener: TcpListener,
@@ -65,7 +89,7 @@ impl Listener {
 /// the limit to the latter.
 pub async fn serve(
     listener: Listener,
-    app: Router,
+    app: App,
     metrics: Arc<Metrics>,
     draining: CancellationToken,
 ) {
@@ -113,7 +137,7 @@ async fn accept(
 }
 
 struct Connection {
-    app: Router,
+    app: App,
     peer: SocketAddr,
     metrics: Arc<Metrics>,
     draining: CancellationToken,
@@ -127,7 +151,7 @@ impl Connection {
         let app = self.app.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
-            let app = app.clone();
+            let app = app.current();
             async move { Ok::<_, Infallible>(app.oneshot(request).await.unwrap_or_else(|e| match e {})) }
         });
         let connection = http1::Builder::new()

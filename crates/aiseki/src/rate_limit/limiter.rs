@@ -1,6 +1,7 @@
 //! The rule that counts: the generic cell rate algorithm (ITU-T I.371), with time as an argument.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -21,6 +22,12 @@ pub struct RateLimits {
 /// since a subscriber has a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressGroup(IpAddr);
+
+impl fmt::Display for AddressGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 impl From<IpAddr> for AddressGroup {
     fn from(address: IpAddr) -> Self {

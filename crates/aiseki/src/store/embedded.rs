@@ -295,6 +295,10 @@ impl TopicStore for EmbeddedStore {
         Box::pin(self.readers.read(reads::topics))
     }
 
+    fn topic(&self, id: TopicId) -> Pending<'_, Option<Topic>> {
+        Box::pin(self.readers.read(move |connection| reads::topic_of(connection, id)))
+    }
+
     fn add_topic(&self, title: Title, active: bool) -> Pending<'_, Topic> {
         self.write(move |transaction, now| {
             transaction

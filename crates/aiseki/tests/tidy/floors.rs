@@ -31,6 +31,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "matching",
             "port",
             "rate_limit",
+            "records",
             "sessions",
             "topics",
         ],
@@ -125,6 +126,8 @@ fn each_technology_is_known_in_one_place() {
         ("hyper::", "http"),
         ("utoipa::", "http"),
         ("rusqlite::", "store"),
+        ("tokio_postgres::", "store"),
+        ("deadpool_postgres::", "store"),
         ("clap::", "commands"),
         ("prometheus_client::", "metrics"),
     ] {

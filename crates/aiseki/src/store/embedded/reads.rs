@@ -85,6 +85,13 @@ pub(super) fn topics(connection: &Connection) -> rusqlite::Result<Vec<Topic>> {
         .collect()
 }
 
+pub(super) fn topic_of(connection: &Connection, id: TopicId) -> rusqlite::Result<Option<Topic>> {
+    connection
+        .prepare_cached("SELECT id, title, active FROM topics WHERE id = ?")?
+        .query_row([id.0], topic)
+        .optional()
+}
+
 pub(super) fn topic(row: &Row<'_>) -> rusqlite::Result<Topic> {
     let title =
         Title::try_from(row.get::<_, String>(1)?).map_err(|error| conversion_failed(1, error))?;

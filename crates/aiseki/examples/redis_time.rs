@@ -1,0 +1,136 @@
+//! How much of Redis's time a join costs that ends in a seat, everything included except the database:
+//! `cargo run --release -p aiseki --example redis_time -- [JOINS] [WAITING]`.
+//!
+//! `WAITING` people wait in other queues meanwhile. Redis counts its own time (`INFO commandstats`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aiseki::matching::Join;
+use aiseki::shared::{FormedRooms as _, Outcome, WaitingStore as _};
+use aiseki::store::redis::{Listeners, RedisStore, Settings};
+use aiseki_lobby::{Policy, Queue, SessionId, TopicId};
+use aiseki_testkit::Redis;
+
+const IN_FLIGHT: usize = 128;
+
+fn person(n: u64) -> SessionId {
+    SessionId((u128::from(n) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes())
+}
+
+/// What Redis has spent on commands, in microseconds, with the calls from within scripts counted in
+/// the scripts alone.
+fn spent(redis: &Redis) -> u64 {
+    let stats = redis.command("INFO commandstats").expect("statistics");
+    let field = |line: &str| {
+        let usec = line.split("usec=").nth(1)?.split(',').next()?;
+        usec.parse::<u64>().ok()
+    };
+    let outer = ["evalsha", "eval", "blpop", "ping"];
+    let lines = stats.lines().filter(|line| {
+        let name = line.strip_prefix("cmdstat_").and_then(|rest| rest.split(':').next());
+        name.is_some_and(|name| outer.contains(&name))
+    });
+    lines.filter_map(field).sum()
+}
+
+fn memory(redis: &Redis) -> u64 {
+    let info = redis.command("INFO memory").expect("memory");
+    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    line.and_then(|text| text.trim().parse().ok()).expect("a number")
+}
+
+async fn join_all(store: &Arc<RedisStore>, people: std::ops::Range<u64>, topics: i64, size: u8) {
+    let gate = Arc::new(tokio::sync::Semaphore::new(IN_FLIGHT));
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in people {
+        let permit = Arc::clone(&gate).acquire_owned().await.expect("open");
+        let store = Arc::clone(store);
+        tasks.spawn(async move {
+            let topic = TopicId(1 + i64::try_from(n).expect("small") % topics);
+            let address = std::net::Ipv4Addr::LOCALHOST.into();
+            let queue = Queue { topic, room_type: size };
+            let join = Join { session: person(n), queue, address };
+            store.enter(join, None).await.expect("an answer").expect("a place");
+            drop(permit);
+        });
+        while tasks.try_join_next().is_some() {}
+    }
+    while tasks.join_next().await.is_some() {}
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
+    let joins = arguments.next().unwrap_or(50_000);
+    let waiting = arguments.next().unwrap_or(0);
+    let redis = Redis::start().expect("a Redis");
+    let hour = 3_600_000;
+    let settings = Settings {
+        server: aiseki_mq::Server::new(&redis.url()).expect("a server"),
+        namespace: "time".to_owned(),
+        policy: Policy {
+            room_types: "2,8".parse().expect("room types"),
+            presence_timeout: hour,
+            wait_timeout: hour,
+            ..Policy::default()
+        },
+        rate_limits: Some(aiseki::rate_limit::RateLimits {
+            session: "30/1m".parse().expect("a limit"),
+            address: "1000000/1s".parse().expect("a limit"),
+        }),
+        eviction_accepted: false,
+        virtual_time: None,
+    };
+    let listeners = Listeners {
+        changes: Box::new(|_| {}),
+        changed: Box::new(|_| {}),
+        seated: Box::new(|_| {}),
+        missed: Box::new(|| {}),
+    };
+    let store = Arc::new(RedisStore::new(settings, listeners).expect("a store"));
+    store.check().await.expect("a fit server");
+    let pulse = Arc::clone(&store);
+    tokio::spawn(async move {
+        loop {
+            let _ = pulse.recording().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let recorder = Arc::clone(&store);
+    tokio::spawn(async move {
+        loop {
+            let rooms = recorder.take(256, Duration::from_secs(1)).await.unwrap_or_default();
+            let written = rooms.into_iter().map(|room| {
+                let people = room.reservation.people.iter().map(|person| person.session).collect();
+                (room, Outcome::Written(people))
+            });
+            let _ = recorder.settle(written.collect()).await;
+        }
+    });
+    let before = memory(&redis);
+    // Queues of at most seven, so that nobody of these is seated.
+    let topics = i64::try_from(waiting / 7 + 1).expect("small");
+    join_all(&store, 0..waiting, topics, 8).await;
+    if waiting > 0 {
+        tokio::time::sleep(Duration::from_secs(65)).await;
+        let each = (memory(&redis) - before) / waiting;
+        println!("{waiting} wait: {each} bytes of Redis's memory each");
+    }
+    let begin = 1_000_000_000;
+    let (start, watch) = (spent(&redis), std::time::Instant::now());
+    join_all(&store, begin..begin + joins, 16, 2).await;
+    loop {
+        let left = redis.command("HLEN {time}:matching:reservations").expect("a number");
+        if left.trim().trim_start_matches(':') == "0" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let took = watch.elapsed().as_secs_f64();
+    let each = (spent(&redis) - start) as f64 / joins as f64;
+    println!(
+        "{joins} joins: {each:.1} µs of Redis's time each, {:.0} joins/s",
+        joins as f64 / took
+    );
+}

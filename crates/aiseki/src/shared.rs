@@ -1,0 +1,141 @@
+//! Many servers on shared stores: one that knows who waits, and may lose it, and one that is the truth
+//! about who sits where.
+//!
+//! Every call can be repeated, and every server does everything: the path by which a server takes
+//! over what another left behind is the path that is always taken.
+
+mod keeper;
+mod lobby;
+mod recorder;
+
+use std::time::Duration;
+
+use aiseki_lobby::{
+    IdleReason, Millis, Queue, Reservation, RoomId, Seat, SessionId, Sign, State, TopicId,
+};
+
+pub use keeper::Keeper;
+pub use lobby::SharedLobby;
+pub use recorder::Recorder;
+
+use crate::matching::{Entered, Join, NotEntered, QueueLength, TurnedAway};
+use crate::port::Pending;
+use crate::rate_limit::{AddressGroup, Limited};
+
+/// Where people wait. Each call is one atomic step by the store's clock.
+pub trait WaitingStore: Send + Sync {
+    /// Begins to wait, unless a check before it answers; `door` is what the door said.
+    fn enter(&self, join: Join, door: Option<TurnedAway>)
+    -> Pending<'_, Result<Entry, NotEntered>>;
+    /// Stops waiting; the error is the state of somebody for whom a room was formed first.
+    fn cancel(&self, session: SessionId) -> Pending<'_, Result<(), State>>;
+    /// The person's state, which is a sign of life.
+    fn poll(&self, session: SessionId) -> Pending<'_, State>;
+    /// Signs of life of many people.
+    fn touch(&self, sessions: Vec<SessionId>, sign: Sign) -> Pending<'_, ()>;
+    /// Does what is due with nobody asking, a bounded part of it.
+    fn tick(&self) -> Pending<'_, Tick>;
+    /// People hold no seat in a room any more, for these reasons.
+    fn vacate(&self, seats: Vec<(SessionId, RoomId, IdleReason)>) -> Pending<'_, ()>;
+    /// Gives people the seats that they hold by the records.
+    fn restore_seats(&self, seats: Vec<(SessionId, Seat)>) -> Pending<'_, ()>;
+    /// Ends the waits of people.
+    fn expel(&self, sessions: Vec<SessionId>, reason: IdleReason) -> Pending<'_, ()>;
+    /// Takes everybody out who waits for a topic.
+    fn close_topic(&self, topic: TopicId) -> Pending<'_, ()>;
+    /// From where people came who wait in a queue, in the order of arrival after a place, or with no
+    /// queue those who are held for a room.
+    fn addresses(
+        &self,
+        queue: Option<Queue>,
+        after: Option<Place>,
+    ) -> Pending<'_, Vec<(SessionId, String, Place)>>;
+    /// Every queue that has people, with its oldest wait.
+    fn queues(&self) -> Pending<'_, Vec<QueueLength>>;
+    /// How many people wait in each queue that has people.
+    fn lengths(&self) -> Pending<'_, Vec<(Queue, usize)>>;
+    /// Counts a new session against the limit of its address.
+    fn count_new_session(&self, address: AddressGroup) -> Pending<'_, Result<(), Limited>>;
+    /// Which run of the store this is, and of which one all live seats are known to be there. A store
+    /// that has lost something is another run.
+    fn runs(&self) -> Pending<'_, Runs>;
+    /// From now on the live seats are known to be in this run.
+    fn seats_are_known(&self, run: String) -> Pending<'_, ()>;
+    /// Lets one server alone read the seats back; true for the one that may, for a while.
+    fn may_read_back(&self) -> Pending<'_, bool>;
+    /// When a reservation lapses that is not written.
+    fn lapses_at(&self, reservation: &Reservation) -> Millis;
+    /// The time by the store's clock.
+    fn now(&self) -> Millis;
+    /// Whether the store can be asked.
+    fn available(&self) -> bool;
+}
+
+/// Where formed rooms wait to be written down.
+pub trait FormedRooms: Send + Sync {
+    /// Takes rooms that are to be written, and waits for the first of them at most for `patience`.
+    /// Each is this server's for a lease and then anybody's.
+    fn take(&self, at_most: usize, patience: Duration) -> Pending<'_, Vec<FormedRoom>>;
+    /// Settles rooms with their people, and is done with them. Answers whose seats in which rooms have
+    /// to be given up.
+    fn settle(&self, rooms: Vec<(FormedRoom, Outcome)>) -> Pending<'_, Vec<(SessionId, RoomId)>>;
+    /// Gives rooms back, to be taken again after a while.
+    fn put_off(&self, rooms: Vec<FormedRoom>, by: Duration) -> Pending<'_, ()>;
+    /// Rooms may be formed for the next three seconds: somebody can write them.
+    fn recording(&self) -> Pending<'_, ()>;
+}
+
+/// Somebody waits, or is seated at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The state now.
+    pub entered: Entered,
+    /// Whether a room with this person was formed in this step.
+    pub reserved: bool,
+}
+
+/// What a tick did and leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tick {
+    /// In how many milliseconds there is more to do; `None` when nothing is known.
+    pub due_in: Option<Millis>,
+    /// How many announcements the store has made since it began.
+    pub announced: u64,
+}
+
+/// A place in a queue, as the store writes it.
+pub type Place = String;
+
+/// Runs of the waiting store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// The present one.
+    pub current: String,
+    /// The one that has all live seats.
+    pub seats_known_in: String,
+}
+
+/// A room that is to be written, and by what it is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormedRoom {
+    /// Who was taken for it.
+    pub reservation: Reservation,
+    /// The fencing token of this delivery.
+    pub token: u64,
+}
+
+/// What became of a formed room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is written and these people hold its seats.
+    Written(Vec<SessionId>),
+    /// It never will be: its people return to their places.
+    Lapsed,
+    /// It was refused: its people return, and are not seated again for a while.
+    Refused,
+    /// It had ended before it was confirmed: its people are idle.
+    Ended,
+}
+
+/// Calls to a store that are cut into parts have so many people in each.
+const PEOPLE_AT_ONCE: usize = 500;

@@ -1,0 +1,133 @@
+//! What every server does without being asked: what is due, seats that are missing, what another
+//! server left half done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aiseki_lobby::{IdleReason, Millis};
+
+use super::{PEOPLE_AT_ONCE, SharedLobby, WaitingStore};
+use crate::clock::Stopwatch;
+use crate::port::Unavailable;
+use crate::records::RecordStore;
+
+/// No two ticks of a server are nearer to each other, except while there is more to do.
+const SHORTEST: Duration = Duration::from_millis(20);
+/// How often it is looked whether the waiting store has all live seats.
+const SEATS: Duration = Duration::from_secs(1);
+/// How often rooms that ended lately are looked at again, and how lately.
+const ENDED: (Duration, Millis) = (Duration::from_secs(10), 120_000);
+
+/// Called when announcements may have been missed.
+type OnMissed = Box<dyn Fn() + Send + Sync>;
+/// The number of the last announcement that was heard.
+type LastHeard = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// The keeper of one server.
+pub struct Keeper {
+    waiting: Arc<dyn WaitingStore>,
+    records: Arc<dyn RecordStore>,
+    lobby: Arc<SharedLobby>,
+    /// The longest pause between two ticks.
+    every: Duration,
+    last_heard: LastHeard,
+    on_missed: OnMissed,
+}
+
+impl Keeper {
+    /// A keeper of these stores, which ticks at least `every`.
+    pub fn new(
+        waiting: Arc<dyn WaitingStore>,
+        records: Arc<dyn RecordStore>,
+        lobby: Arc<SharedLobby>,
+        every: Duration,
+        last_heard: impl Fn() -> u64 + Send + Sync + 'static,
+        on_missed: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        let (last_heard, on_missed) = (Box::new(last_heard), Box::new(on_missed));
+        Self { waiting, records, lobby, every, last_heard, on_missed }
+    }
+
+    /// Ticks for ever.
+    pub async fn keep(self: Arc<Self>) {
+        // What had been announced at a tick must have been heard by the next but one second later.
+        let (mut announced, mut noted) = (0, Stopwatch::start());
+        loop {
+            let pause = match self.waiting.tick().await {
+                Ok(tick) => {
+                    if noted.elapsed() >= SEATS {
+                        if (self.last_heard)() < announced {
+                            (self.on_missed)();
+                        }
+                        (announced, noted) = (tick.announced, Stopwatch::start());
+                    }
+                    match tick.due_in.map(Duration::from_millis) {
+                        Some(Duration::ZERO) => Duration::ZERO,
+                        due => due.unwrap_or(self.every).clamp(SHORTEST, self.every),
+                    }
+                }
+                Err(Unavailable) => self.every.min(Duration::from_millis(250)),
+            };
+            if pause.is_zero() {
+                tokio::task::yield_now().await;
+            } else {
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+
+    /// Sees to it for ever that the waiting store has all live seats.
+    pub async fn keep_seats(self: Arc<Self>) {
+        loop {
+            let _ = self.check_seats().await;
+            tokio::time::sleep(SEATS).await;
+        }
+    }
+
+    /// Repeats for ever what a server may have left half done: the room ended in the records, and its
+    /// people were not told.
+    pub async fn keep_endings(self: Arc<Self>) {
+        loop {
+            let _ = self.repeat_endings().await;
+            tokio::time::sleep(ENDED.0).await;
+        }
+    }
+
+    async fn check_seats(&self) -> Result<(), Unavailable> {
+        let runs = self.waiting.runs().await.inspect_err(|_| self.lobby.set_seats_known(None))?;
+        if runs.current == runs.seats_known_in {
+            self.lobby.set_seats_known(Some(runs.current));
+            return Ok(());
+        }
+        self.lobby.set_seats_known(None);
+        if !self.waiting.may_read_back().await? {
+            return Ok(());
+        }
+        let (mut after, mut count) = (None, 0);
+        loop {
+            let page = self.records.live_seats(after, PEOPLE_AT_ONCE).await?;
+            let Some((last, _)) = page.last() else { break };
+            after = Some(*last);
+            count += page.len();
+            self.waiting.restore_seats(page).await?;
+        }
+        self.waiting.seats_are_known(runs.current.clone()).await?;
+        self.lobby.set_seats_known(Some(runs.current));
+        tracing::info!(seats = count, "the live seats were read back from the records");
+        Ok(())
+    }
+
+    async fn repeat_endings(&self) -> Result<(), Unavailable> {
+        let mut seats = Vec::new();
+        for (room, people) in self.records.lately_ended(ENDED.1).await? {
+            for (session, left) in people {
+                let reason = if left { IdleReason::Left } else { IdleReason::RoomClosed };
+                seats.push((session, room, reason));
+            }
+        }
+        for some in seats.chunks(PEOPLE_AT_ONCE) {
+            self.waiting.vacate(some.to_vec()).await?;
+        }
+        Ok(())
+    }
+}

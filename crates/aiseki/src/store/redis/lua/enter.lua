@@ -1,0 +1,118 @@
+#!lua
+-- People begin to wait, in the order of checks of the public contract, and the rooms that this makes
+-- possible are formed. Refused when memory is short: it is the only step that brings something new.
+--
+-- KEYS: parts/lobby.lua.
+-- ARGV: parts/lobby.lua; [4] the limits: burst and period in ms of sessions, the same of addresses
+--       (bursts of 0: no limits); then for each: session, queue, address, its group, and what the
+--       door said (banned, unknown_topic, inactive_topic, or '' for welcome).
+-- Returns: now, changes, and for each: `entered` and the state, or `reserved` when a room with this
+--       person was formed here; `limited` and the ms until it may be
+--       tried again; `turned_away` and why; `already` and the state.
+--@include keys
+--@include now
+--@include ring
+--@include large
+--@include publish
+--@part lobby
+--@part seating
+--@part rate
+--@part finish
+local limits = {}
+for word in string.gmatch(ARGV[4], '%S+') do
+  limits[#limits + 1] = tonumber(word)
+end
+-- Takes an attempt into account; answers how long it is refused for.
+local function limited(session, group)
+  if limits[1] == 0 then
+    return 0
+  end
+  local of_session, of_address = P .. 'rate:session:' .. session, P .. 'rate:address:' .. group
+  local wait = math.max(
+    rate_wait(of_session, now, limits[1], limits[2]),
+    rate_wait(of_address, now, limits[3], limits[4])
+  )
+  if wait == 0 then
+    rate_count(of_session, now, limits[1], limits[2])
+    rate_count(of_address, now, limits[3], limits[4])
+  end
+  return wait
+end
+
+-- The place of somebody who enters now: after everybody who came before, also when the clock has
+-- stepped back, and since then when the newest of the queue did at the earliest.
+local function next_place(queue)
+  if in_order then
+    latest = math.max(now, latest + STEP)
+    return math.floor(latest), (latest - math.floor(latest)) / STEP
+  end
+  local score, since = now, now
+  local newest = redis.call('ZRANGE', queue_of(queue).key, -1, -1)[1]
+  if newest then
+    local p = load(newest)
+    if p.kind == 'waiting' then
+      score, since = math.max(now, score_of(p) + STEP), math.max(now, p.since)
+    end
+  end
+  -- Who is held for a room comes back to the old place should it be undone.
+  for _, text in ipairs(redis.call('HVALS', KEYS[5])) do
+    for _, session in ipairs(people_of(text)) do
+      local p = load(session)
+      if p.kind == 'reserved' and p.queue == queue then
+        score = math.max(score, score_of(p) + STEP)
+      end
+    end
+  end
+  latest = math.max(latest, score)
+  return since, math.floor((score - since) / STEP + 0.5)
+end
+
+local function enter(session, queue, address, group, door)
+  local q = queue_of(queue)
+  local p = look(session)
+  local waits = p.kind == 'waiting' or p.kind == 'reserved'
+  if waits and p.queue == queue then
+    if p.kind == 'waiting' then
+      note_sign(session, p, false)
+      settle(q.topic, ROOMS_PER_STEP)
+    elseif p.leaving == 'left' then
+      -- Waiting again takes back a cancel, but neither a ban nor the end of the topic.
+      p.leaving = nil
+      redis.call('HDEL', P .. 'waiting:' .. session, 'leaving')
+    end
+    return { 'entered', unpack(state_of(session)) }
+  end
+  local wait = limited(session, group)
+  if wait > 0 then
+    return { 'limited', whole(wait) }
+  elseif door ~= '' then
+    return { 'turned_away', door }
+  elseif waits or p.kind == 'seated' then
+    return { 'already', unpack(state_of(session)) }
+  end
+  ticket = ticket + 1
+  local since, nth = next_place(queue)
+  p = {
+    kind = 'waiting', queue = queue, since = since, nth = nth, ticket = ticket,
+    seen = now, held = 0, refusals = 0,
+  }
+  people[session] = p
+  local alarm = set_alarm(session, p, next_alarm(p))
+  redis.call(
+    'HSET', P .. 'waiting:' .. session,
+    'queue', queue, 'since', whole(since), 'nth', whole(nth), 'ticket', whole(ticket),
+    'seen', whole(now), 'alarm', alarm, 'address', address
+  )
+  add_to_queue(session, p)
+  told[#told + 1] = session
+  tell('entered', session, whole(ticket), queue, whole(since))
+  settle(q.topic, ROOMS_PER_STEP)
+  return { p.kind == 'reserved' and 'reserved' or 'entered', unpack(state_of(session)) }
+end
+
+local replies = {}
+for i = 5, #ARGV, 5 do
+  replies[#replies + 1] = enter(unpack(ARGV, i, i + 4))
+end
+finish()
+return { whole(now), changes, replies }

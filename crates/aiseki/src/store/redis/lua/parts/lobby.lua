@@ -1,0 +1,301 @@
+-- What the transitions are made of. The rule is that of the crate `aiseki-lobby`, function by
+-- function under the same names; random sequences are compared with it.
+--
+-- KEYS[1] NS:matching:state    HASH: the last ticket, the highest score, the last room id, how many
+--                              announcements there were, when a server last ticked, and since when
+--                              presence counts anew
+-- KEYS[2] NS:matching:queues   SET of the queues that have people, as TOPIC:ROOM_TYPE
+-- KEYS[3] NS:matching:unsettled SET of topics on which a room may be possible that nobody looked for
+-- KEYS[4] NS:matching:alarms   ZSET of the moments at which somebody has to be looked at
+-- KEYS[5] NS:matching:reservations HASH room -> who was taken for it, until it is confirmed
+-- KEYS[6] NS:recorder          there while somebody can write rooms down
+-- KEYS[7] to KEYS[20]          the message queue of formed rooms
+--
+-- The keys of single people, queues and moments begin as KEYS[1] does and so are in its slot:
+--   queue:QUEUE    ZSET session -> waiting since, in ms and fractions that keep the order
+--   waiting:SESSION HASH: the wait
+--   room:SESSION   HASH: the seat; it expires with the reservation until the room is confirmed
+--   idle:SESSION   why somebody is idle, and since when
+--   alarms:MS      LIST of people to be looked at at that moment
+--
+-- ARGV[1] now in ms, or '' for the server's time
+-- ARGV[2] the policy: wait timeout, fallback after, reservation ttl, presence timeout, closed grace,
+--         whether queues merge, the width of a moment, after how long without a tick presence begins
+--         anew (all in ms), then SIZE:FALLBACK of each room type
+-- ARGV[3] random bits for room ids, as the last sixteen digits of a UUID with its variant
+local P = string.sub(KEYS[1], 1, -6)
+local now = mq_now(ARGV[1])
+local virtual = ARGV[1] ~= ''
+local STEP = 1 / 4096
+local LOOK_AHEAD, SCAN_LIMIT, COMPARISONS = 32, 256, 4096
+local ROOMS_PER_STEP, REFUSALS, REASON_KEPT = 32, 5, 600000
+
+local policy = { types = {}, of = {} }
+do
+  local numbers = {}
+  for word in string.gmatch(ARGV[2], '%S+') do
+    local size, fallback = string.match(word, '^(%d+):(%d+)$')
+    if size then
+      local room_type = { size = tonumber(size), fallback = tonumber(fallback) }
+      policy.types[#policy.types + 1] = room_type
+      policy.of[size] = room_type
+    else
+      numbers[#numbers + 1] = tonumber(word)
+    end
+  end
+  policy.wait_timeout, policy.fallback_after, policy.reservation_ttl = unpack(numbers, 1, 3)
+  policy.presence_timeout, policy.closed_grace = unpack(numbers, 4, 5)
+  policy.merge, policy.width, policy.untended = numbers[6] == 1, numbers[7], numbers[8]
+end
+
+local counters = redis.call('HMGET', KEYS[1], 'ticket', 'latest', 'room', 'tended', 'anew')
+local ticket = tonumber(counters[1] or '0')
+local latest = tonumber(counters[2] or '0')
+local last_room = tonumber(counters[3] or '0')
+-- Presence counts from here for everybody who was last seen before. While no server was there, or
+-- Redis was not, nobody could show a sign of life.
+local anew = tonumber(counters[5] or '0')
+if counters[4] and now - tonumber(counters[4]) > policy.untended then
+  anew = now
+  redis.call('HSET', KEYS[1], 'anew', string.format('%.0f', now), 'tended', string.format('%.0f', now))
+end
+-- Whether the clock runs as it should. When it has stepped back, order is kept with more effort.
+local in_order = math.floor(latest) <= now
+
+-- What happened, for the caller; who is told of it; rooms to be published; topics to look at.
+local changes, told, rooms, unsettled = {}, {}, {}, {}
+local people, lengths, queues = {}, {}, {}
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function tell(...)
+  for _, value in ipairs({ ... }) do
+    changes[#changes + 1] = value
+  end
+end
+
+-- Topic, room type and key of a queue.
+local function queue_of(queue)
+  local known = queues[queue]
+  if not known then
+    local topic, size = string.match(queue, '^(-?%d+):(%d+)$')
+    known = { topic = topic, size = size, key = P .. 'queue:' .. queue }
+    queues[queue] = known
+  end
+  return known
+end
+
+local function length(queue)
+  local known = lengths[queue]
+  if not known then
+    known = redis.call('ZCARD', queue_of(queue).key)
+    lengths[queue] = known
+  end
+  return known
+end
+
+-- The people of a reservation as it is written down.
+local function people_of(text)
+  local sessions, n = {}, 0
+  for word in string.gmatch(text, '%S+') do
+    n = n + 1
+    if n > 5 and n % 4 == 2 then
+      sessions[#sessions + 1] = word
+    end
+  end
+  return sessions
+end
+
+local function score_of(p)
+  return p.since + p.nth * STEP
+end
+
+local function add_to_queue(session, p)
+  local before = length(p.queue)
+  local added = redis.call('ZADD', queue_of(p.queue).key, string.format('%.12f', score_of(p)), session)
+  lengths[p.queue] = before + added
+  if before == 0 then
+    redis.call('SADD', KEYS[2], p.queue)
+  end
+end
+
+local function remove_from_queue(queue, ...)
+  local left = length(queue) - redis.call('ZREM', queue_of(queue).key, ...)
+  lengths[queue] = left
+  if left <= 0 then
+    redis.call('SREM', KEYS[2], queue)
+  end
+end
+
+-- Where somebody stands: `kind` is idle, waiting, reserved or seated.
+local function load(session)
+  local p = people[session]
+  if p then
+    return p
+  end
+  local w = redis.call(
+    'HMGET', P .. 'waiting:' .. session,
+    'queue', 'since', 'nth', 'ticket', 'seen', 'alarm', 'held', 'refusals', 'room', 'leaving'
+  )
+  if w[1] then
+    p = {
+      kind = w[9] and 'reserved' or 'waiting',
+      queue = w[1],
+      since = tonumber(w[2]),
+      nth = tonumber(w[3]),
+      ticket = tonumber(w[4]),
+      seen = tonumber(w[5]),
+      alarm = tonumber(w[6]),
+      held = tonumber(w[7] or '0'),
+      refusals = tonumber(w[8] or '0'),
+      room = w[9],
+      leaving = w[10],
+    }
+    if p.room then
+      -- Without it the reservation has lapsed.
+      p.at = tonumber(redis.call('HGET', P .. 'room:' .. session, 'at') or '0')
+    end
+  else
+    local seat =
+      redis.call('HMGET', P .. 'room:' .. session, 'room', 'topic', 'size', 'requested', 'at')
+    if seat[1] then
+      p = { kind = 'seated', room = seat[1], seat = seat }
+    else
+      p = { kind = 'idle' }
+    end
+  end
+  people[session] = p
+  return p
+end
+
+local function over(p)
+  if p.since + policy.wait_timeout <= now then
+    return 'wait_expired'
+  elseif math.max(p.seen, anew) + policy.presence_timeout <= now then
+    return 'absent'
+  end
+end
+
+local function fallback_at(p)
+  local room_type = policy.of[queue_of(p.queue).size]
+  if room_type and room_type.fallback > 0 then
+    return p.since + policy.fallback_after
+  end
+end
+
+local function moment(at)
+  return math.ceil(at / policy.width) * policy.width
+end
+
+local function next_alarm(p)
+  local absent = math.max(p.seen, anew) + policy.presence_timeout
+  local at = math.min(p.since + policy.wait_timeout, absent)
+  local ripe = fallback_at(p)
+  if ripe and ripe > now and ripe < at then
+    at = ripe
+  end
+  if p.held > now and p.held < at then
+    at = p.held
+  end
+  return moment(at)
+end
+
+-- Enters somebody's alarm; what stood in an earlier list for them counts no more, because the hash
+-- says which alarm is theirs.
+local function set_alarm(session, p, at)
+  p.alarm = at
+  local text = whole(at)
+  if redis.call('RPUSH', P .. 'alarms:' .. text, session) == 1 then
+    redis.call('ZADD', KEYS[4], text, text)
+  end
+  return text
+end
+
+local function set_idle(session, reason)
+  local key, value = P .. 'idle:' .. session, reason .. ' ' .. whole(now)
+  if virtual then
+    redis.call('SET', key, value)
+  else
+    redis.call('SET', key, value, 'PX', REASON_KEPT)
+  end
+  people[session] = { kind = 'idle', reason = reason, at = now }
+  told[#told + 1] = session
+end
+
+-- Ends the wait of somebody who stands in a queue, for `reason` unless it was over before that.
+local function drop(session, p, reason)
+  reason = over(p) or reason
+  remove_from_queue(p.queue, session)
+  -- In a long queue somebody has come into view who was too far from the head before.
+  if length(p.queue) >= LOOK_AHEAD then
+    unsettled[queue_of(p.queue).topic] = true
+  end
+  redis.call('UNLINK', P .. 'waiting:' .. session)
+  set_idle(session, reason)
+  tell('dropped', session, whole(p.ticket), reason)
+end
+
+-- Ends the hold of a room on somebody: back in the queue at the old place, or idle when they wanted
+-- to leave, when the wait has ended meanwhile, or when rooms with them were refused too often.
+local function put_back(session, p, refused)
+  local waiting = P .. 'waiting:' .. session
+  redis.call('UNLINK', P .. 'room:' .. session)
+  if refused then
+    p.refusals = p.refusals + 1
+    p.held = now + math.min(1000 * 2 ^ (p.refusals - 1), 30000)
+  end
+  -- Nobody could show a sign of life that counted while the room was being written.
+  p.seen = now
+  local reason = p.leaving or (p.refusals >= REFUSALS and 'failed') or over(p)
+  if reason then
+    redis.call('UNLINK', waiting)
+    set_idle(session, reason)
+    tell('dropped', session, whole(p.ticket), reason)
+    return
+  end
+  p.kind, p.room = 'waiting', nil
+  local alarm = set_alarm(session, p, next_alarm(p))
+  redis.call('HDEL', waiting, 'room')
+  redis.call('HSET', waiting, 'seen', whole(now), 'alarm', alarm)
+  if p.refusals > 0 then
+    redis.call('HSET', waiting, 'held', whole(p.held), 'refusals', p.refusals)
+  end
+  add_to_queue(session, p)
+  unsettled[queue_of(p.queue).topic] = true
+  told[#told + 1] = session
+  tell('returned', session, whole(p.ticket))
+end
+
+-- Where somebody stands once what is over is ended: their wait, or a reservation that has lapsed.
+local function look(session)
+  local p = load(session)
+  if p.kind == 'reserved' and p.at + policy.reservation_ttl <= now then
+    put_back(session, p, false)
+    p = people[session]
+  end
+  if p.kind == 'waiting' and over(p) then
+    drop(session, p, 'absent')
+    p = people[session]
+  end
+  return p
+end
+
+local function note_sign(session, p, closed)
+  if p.kind ~= 'waiting' or over(p) then
+    return
+  end
+  p.seen = now
+  if closed then
+    p.seen = now + math.min(policy.closed_grace, policy.presence_timeout) - policy.presence_timeout
+  end
+  -- A later end is noticed when the alarm goes off; only an earlier one has to move it.
+  local alarm = next_alarm(p)
+  if alarm < p.alarm then
+    local text = set_alarm(session, p, alarm)
+    redis.call('HSET', P .. 'waiting:' .. session, 'seen', whole(p.seen), 'alarm', text)
+  else
+    redis.call('HSET', P .. 'waiting:' .. session, 'seen', whole(p.seen))
+  end
+end
