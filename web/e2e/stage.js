@@ -10,7 +10,7 @@ import { Program, ROOT } from "./program.js";
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 /** Whatever is waited for comes much sooner. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 30_000;
 const FAILURES = join(ROOT, "target/e2e");
 
 /** @type {Promise<Browser> | undefined} */
@@ -72,7 +72,7 @@ export class Stage {
   async #context(options) {
     const context = await (await browser()).newContext({ viewport: { width: 900, height: 760 }, ...options });
     context.setDefaultTimeout(PATIENCE_MS);
-    await context.tracing.start({ screenshots: true, snapshots: true });
+    await context.tracing.start({ snapshots: true });
     this.#contexts.push(context);
     return context;
   }
@@ -102,7 +102,7 @@ export class Stage {
  * @param {Record<string, string>} [settings]
  */
 export function scenario(name, play, settings) {
-  test(name, { timeout: 60_000 }, async () => {
+  test(name, { timeout: 120_000 }, async () => {
     const stage = new Stage(await Program.start(settings));
     let failed = /** @type {string | undefined} */ (name);
     try {

@@ -61,6 +61,7 @@ export default {
 
   "room.heading": "{topic}",
   "room.log": "Conversation",
+  "room.scroll": "The whole conversation",
   "room.people": "At the table",
   "room.here": "here",
   "room.away": "stepped away",

@@ -59,6 +59,7 @@ export default {
 
   "room.heading": "{topic}",
   "room.log": "会話",
+  "room.scroll": "会話の全体",
   "room.people": "同席の人",
   "room.here": "います",
   "room.away": "席を外しています",

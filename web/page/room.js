@@ -111,11 +111,13 @@ function Log({ view, seat }) {
   const toEnd = () => box.current?.scrollTo({ top: box.current.scrollHeight });
 
   return html`<div class="log-frame">
-    <div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label=${say("room.log")}>
+    <div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="region" aria-label=${say("room.scroll")}>
       <${Opening} view=${view} seat=${seat} />
-      <ol role="log" aria-live="polite" aria-relevant="additions" aria-label=${say("room.log")}>
-        <${Lines} messages=${messages} me=${view.me} />
-      </ol>
+      <div role="log" aria-live="polite" aria-relevant="additions" aria-label=${say("room.log")}>
+        <ol>
+          <${Lines} messages=${messages} me=${view.me} />
+        </ol>
+      </div>
       <ol class="pending">
         ${pending.map(
           ({ id, text }) => html`<li key=${id} class="mine pending">
