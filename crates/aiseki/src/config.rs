@@ -67,6 +67,12 @@ pub struct Config {
     pub rate_limits: Option<RateLimits>,
     /// Who is seated when.
     pub policy: Policy,
+    /// Whether people can talk here.
+    pub rooms: bool,
+    /// Somebody without a connection to their room loses the seat after so long; none: never.
+    pub away_timeout: Option<Millis>,
+    /// How often one member of a room may say something; none: as often as they like.
+    pub message_limit: Option<RateLimit>,
     /// Whether an empty store gets demonstration topics.
     pub demo: bool,
     /// How many connections are served at a time.
@@ -168,6 +174,9 @@ impl Config {
             max_wait: 0,
             rate_limits: Some(RateLimits { session: limit, address: limit }),
             policy: Policy::default(),
+            rooms: false,
+            away_timeout: None,
+            message_limit: None,
             demo: false,
             max_connections: 0,
             log: LogFilter::default(),

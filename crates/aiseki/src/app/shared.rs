@@ -112,6 +112,7 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
+            rooms: None,
             session_keys,
             close: Box::new(|| Box::pin(async {})),
         })

@@ -261,6 +261,51 @@ pub static SETTINGS: &[Setting] = &[
         "A formed room that is not written within so long is undone (100ms to 1h)"
     ),
     Setting {
+        name: "rooms",
+        group: Group::Talking,
+        form: Form::OnOff,
+        default: "on",
+        help: "Rooms to talk in; off: for applications with a conversation of their own",
+        role: Role::Open,
+        set: |config, text| {
+            config.rooms = values::on_off(text)?;
+            Ok(())
+        },
+        show: |config| values::show_on_off(config.rooms),
+    },
+    Setting {
+        name: "away_timeout",
+        group: Group::Talking,
+        form: Form::Text("DURATION|off"),
+        default: "1m",
+        help: "Somebody without a connection to their room loses the seat after so long",
+        role: Role::Open,
+        set: |config, text| {
+            config.away_timeout = match text.trim() {
+                "off" => None,
+                text => Some(values::duration(text, SHORTEST..=LONGEST)?),
+            };
+            Ok(())
+        },
+        show: |config| config.away_timeout.map_or("off".into(), |time| Shown(time).to_string()),
+    },
+    Setting {
+        name: "message_limit",
+        group: Group::Talking,
+        form: Form::Text("N/DURATION|off"),
+        default: "20/10s",
+        help: "What one member of a room may say",
+        role: Role::Open,
+        set: |config, text| {
+            config.message_limit = match text.trim() {
+                "off" => None,
+                text => Some(values::rate_limit(text).map_err(|reason| reason + ", or off")?),
+            };
+            Ok(())
+        },
+        show: |config| config.message_limit.map_or("off".into(), |limit| limit.to_string()),
+    },
+    Setting {
         name: "rate_limit",
         group: Group::Limits,
         form: Form::Text("N/DURATION|off"),

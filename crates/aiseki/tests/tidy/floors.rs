@@ -20,6 +20,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("matching", &["bans", "port", "rate_limit", "topics"]),
     ("operators", &["bans", "conversations", "matching", "port", "topics"]),
     ("push", &[]),
+    ("rooms", &["port", "rate_limit"]),
     // The east wing: the only code that talks to a store.
     (
         "store",
@@ -32,6 +33,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "port",
             "rate_limit",
             "records",
+            "rooms",
             "sessions",
             "topics",
         ],
@@ -49,6 +51,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "operators",
             "port",
             "push",
+            "rooms",
             "sessions",
             "topics",
         ],
@@ -65,6 +68,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "operators",
             "port",
             "push",
+            "rooms",
             "sessions",
             "store",
             "topics",
