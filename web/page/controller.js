@@ -97,6 +97,8 @@ export class Controller {
   #seat = /** @type {Matched | undefined} */ (undefined);
   /** Whether the person has stopped waiting here, and needs not be told. */
   #stopped = false;
+  /** Whether the person gives up the seat in this tab. */
+  #leaving = false;
 
   start() {
     this.ended = tab.get("ended") ?? undefined;
@@ -233,6 +235,7 @@ export class Controller {
   async leave() {
     const { room } = this;
     if (!room) return;
+    this.#leaving = true;
     await this.#attempt(() =>
       this.#following(async () => {
         await room.leave();
@@ -332,6 +335,7 @@ export class Controller {
     this.ended = undefined;
     tab.set("ended", null);
     this.#seat = seat;
+    this.#leaving = false;
     this.trouble = "";
     this.room = this.person.enter(seat.room_id, {
       change: (view) => {
@@ -339,9 +343,7 @@ export class Controller {
         this.view = view;
         this.events.room?.(view);
         if (view.status === "closed") {
-          // Who learns of it only on coming back was the one who was away.
-          const late = view.reason === "away" && was !== "open";
-          this.#over(late ? "me_away" : (view.reason ?? "closed"));
+          this.#over(this.#why(view.reason ?? "closed", was === "open"));
         }
         this.changed();
       },
@@ -373,10 +375,27 @@ export class Controller {
       else why();
       return;
     }
+    // Another tab has left.
+    if (this.ended?.reason === "others" && reason === "left") {
+      this.ended = { ...this.ended, reason };
+      tab.set("ended", this.ended);
+    }
     const fresh = before === undefined ? told !== reason && !this.ended : !this.#stopped;
     if (reason !== undefined && TOLD_REASONS.includes(reason) && fresh) {
       this.notice = { code: reason };
     }
+  }
+
+  /**
+   * Why a room is over, from where this person sits.
+   * @param {string} reason what the room says
+   * @param {boolean} wasOpen whether it said so to somebody who was there
+   */
+  #why(reason, wasOpen) {
+    // The room says the same to who leaves and to who is left.
+    if (reason === "left") return this.#leaving ? "left" : "others";
+    // Who learns of it only on coming back was the one who was away.
+    return reason === "away" && !wasOpen ? "me_away" : reason;
   }
 
   /**
