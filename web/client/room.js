@@ -229,11 +229,17 @@ export class Room {
   async #ask() {
     const path = `ws/rooms/${encodeURIComponent(this.roomId)}`;
     try {
-      await this.#person.http.answer("GET", path);
-      return undefined;
+      await this.#person.http.answer("GET", path).catch((error) => {
+        // There are rooms here, and this call was no socket.
+        if (error.code !== "upgrade_required") throw error;
+      });
+      const { me, seats, status } = await this.#person.room(this.roomId);
+      const seated = seats.some(({ seat, state }) => seat === me && state !== "left");
+      if (status === "live" && seated) return undefined;
+      return new AisekiError("not_a_member", "there is no seat for this person", { status: 403 });
     } catch (error) {
       if (!(error instanceof AisekiError)) throw error;
-      return ["upgrade_required", "too_many_connections"].includes(error.code) ? undefined : error;
+      return error.code === "too_many_connections" ? undefined : error;
     }
   }
 
