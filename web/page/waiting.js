@@ -18,7 +18,8 @@ export function Waiting({ controller, alerts, state }) {
   const size = say("size", { n: state.room_type });
   // Who else waits for the same sits down in the picture already, as far as anybody can know.
   const waiting = controller.queued(state);
-  const others = state.ahead === 0 ? Math.min(waiting - 1, state.room_type - 2) : 0;
+  const few = waiting < state.room_type;
+  const others = few ? waiting - 1 : state.ahead === 0 ? state.room_type - 2 : 0;
   /** @type {import("./table.js").Place[]} */
   const places = Array.from({ length: state.room_type }, (_, i) =>
     i === 0 ? "me" : i <= others ? "here" : "empty",
@@ -28,7 +29,7 @@ export function Waiting({ controller, alerts, state }) {
     <div class="words">
       <h1 tabindex="-1">${say("waiting.heading")}</h1>
       <p class="what"><span class="topic">${topic}</span> <span class="tag">${size}</span></p>
-      <${Times} state=${state} person=${controller.person} missing=${state.room_type - 1 - Math.max(0, others)} />
+      <${Times} state=${state} person=${controller.person} missing=${few || state.ahead === 0 ? state.room_type - 1 - others : 0} />
       <div class="actions">
         <button
           type="button"
@@ -64,10 +65,10 @@ function Times({ state, person, missing }) {
 
 /**
  * @param {number} n people who stand before this one
- * @param {number} missing people who are still needed, when nobody does
+ * @param {number} missing people who are still needed, when this one is among the next; otherwise 0
  */
 function ahead(n, missing) {
-  if (n === 0) return say("waiting.missing", { n: missing });
+  if (missing > 0) return say("waiting.missing", { n: missing });
   return n >= 1000 ? say("waiting.ahead.many") : say("waiting.ahead", { n });
 }
 
