@@ -1,7 +1,7 @@
 // What the page knows and does. The server decides what is shown: waiting, in a room, or neither.
 
 import { AisekiError, Person } from "../client/index.js";
-import { recall, remember } from "./view.js";
+import { recall, remember, tab } from "./view.js";
 
 /** @import { Link, Matched, Room, RoomView, State, Topic } from "../client/index.js" */
 
@@ -34,30 +34,6 @@ const TOLD_REASONS = ["wait_expired", "absent", "topic_closed", "banned", "faile
 
 /** Where the server stands: the folder of the page. */
 const ADDRESS = new URL(".", document.baseURI);
-
-/** What lasts as long as this tab: a reload shows the same again. */
-const tab = {
-  /** @param {string} key */
-  get(key) {
-    try {
-      return JSON.parse(sessionStorage.getItem(`aiseki.${key}`) ?? "null");
-    } catch {
-      return null;
-    }
-  },
-  /**
-   * @param {string} key
-   * @param {unknown} value
-   */
-  set(key, value) {
-    try {
-      if (value === null) sessionStorage.removeItem(`aiseki.${key}`);
-      else sessionStorage.setItem(`aiseki.${key}`, JSON.stringify(value));
-    } catch {
-      // The page works without.
-    }
-  },
-};
 
 export class Controller {
   person = new Person({ url: ADDRESS, identity: "cookie" });

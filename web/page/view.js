@@ -53,3 +53,27 @@ export function remember(key, value) {
     // The page works without.
   }
 }
+
+/** What lasts as long as this tab: a reload shows the same again. */
+export const tab = {
+  /** @param {string} key */
+  get(key) {
+    try {
+      return JSON.parse(sessionStorage.getItem(`aiseki.${key}`) ?? "null");
+    } catch {
+      return null;
+    }
+  },
+  /**
+   * @param {string} key
+   * @param {unknown} value
+   */
+  set(key, value) {
+    try {
+      if (value === null) sessionStorage.removeItem(`aiseki.${key}`);
+      else sessionStorage.setItem(`aiseki.${key}`, JSON.stringify(value));
+    } catch {
+      // The page works without.
+    }
+  },
+};
