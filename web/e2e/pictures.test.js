@@ -59,7 +59,8 @@ for (const { width, height, locale, colorScheme } of LOOKS) {
     await reads(cai, "as it does");
     await says(cai, "わかります。雨の日にぴったりですね。\n\n作業用の一枚、よかったら教えてください。");
     await reads(ann, "雨の日");
-    await bob.locator("#composer").pressSequentially("If");
+    // As slowly as people write: who goes on writing is told of again.
+    await bob.locator("#composer").pressSequentially("If you like it quiet, try this:", { delay: 100 });
     await ann.locator(".typing .dots").waitFor();
     await picture(ann, "4-room");
     await ann.locator("button.person").first().click();
