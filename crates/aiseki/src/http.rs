@@ -8,6 +8,7 @@ mod extract;
 pub(crate) mod fuzz;
 mod matching;
 mod ops;
+mod page;
 mod rooms;
 mod serve;
 mod session;
@@ -164,9 +165,11 @@ pub fn router(services: Arc<Services>) -> Router {
             Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
         }
     };
+    let page = page::routes(&services.outside.base_path, services.outside.admin_token.is_some());
     routes
         .layer(middleware::from_fn_with_state(Arc::clone(&services), session::refuse_cross_site))
         .layer(option_layer(cors(&services.outside.allowed_origins)))
+        .merge(page)
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             Problem::new(Code::Internal).into_response()
         }))

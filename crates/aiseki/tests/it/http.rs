@@ -14,6 +14,8 @@ mod joining;
 mod long_poll;
 /// Health, metrics, the description of the interface.
 mod operations;
+/// The page that people see: its files, their caching, what may run in it.
+mod page;
 /// Who is there and who is not, seen through open connections.
 mod presence;
 /// Rooms: who sees them, who leaves them, how operators close them.

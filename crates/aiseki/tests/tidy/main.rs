@@ -9,5 +9,7 @@ mod floors;
 mod habits;
 /// What nobody refers to.
 mod leftovers;
+/// The page: that all of it is served, and fetched at once.
+mod page;
 /// The files of this repository.
 mod tree;

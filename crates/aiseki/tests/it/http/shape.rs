@@ -9,9 +9,16 @@ use crate::harness::{Person, Server, Settings, within};
 #[tokio::test]
 async fn an_unknown_path_is_not_found_and_a_wrong_method_is_told_the_right_ones() {
     let server = Server::start().await;
-    for path in
-        ["/", "/api", "/api/", "/api/matching/", "/API/matching", "//api/topics", "/x%FF", "/ws"]
-    {
+    for path in [
+        "/index.php",
+        "/api",
+        "/api/",
+        "/api/matching/",
+        "/API/matching",
+        "//api/topics",
+        "/x%FF",
+        "/ws",
+    ] {
         for method in ["GET", "POST", "DELETE", "OPTIONS", "BREW"] {
             server.client.call(method, path, None).await.refused(404, "not_found");
         }
@@ -69,9 +76,15 @@ async fn below_a_base_path_everything_stands_there_and_nothing_elsewhere() {
     server.client.get("/talk/here/healthz").await.expect(200);
     let described = server.client.get("/talk/here/openapi.json").await.expect(200);
     assert_eq!(described["servers"], json!([{ "url": "/talk/here" }]));
-    for path in
-        ["/", "/api/topics", "/healthz", "/talk", "/talk/here/nowhere", "/talk/hereapi/topics"]
-    {
+    for path in [
+        "/",
+        "/api/topics",
+        "/healthz",
+        "/talk",
+        "/talk/",
+        "/talk/here/nowhere",
+        "/talk/hereapi/topics",
+    ] {
         server.client.get(path).await.refused(404, "not_found");
     }
     let answer = server.client.call("PUT", "/talk/here/api/matching", None).await;
