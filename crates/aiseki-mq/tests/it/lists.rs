@@ -284,6 +284,21 @@ async fn messages_without_a_lease_are_found() {
 }
 
 #[tokio::test]
+async fn what_a_worker_claimed_last_is_forgotten_when_it_is_long_gone() {
+    let bed = Bed::new();
+    let queue = bed.lists();
+    let mut raw = bed.raw().await;
+    let _: () = raw.hset("mq:{jobs}:state", "claim:gone", "1 7\nid").await.expect("set");
+    publish_texts(&queue, &["1"]).await;
+    let consumer = queue.consumer("here", LONG).expect("a consumer");
+    take_one(&consumer).await;
+    queue.recover().await.expect("recovered");
+    let fields: Vec<String> = raw.hkeys("mq:{jobs}:state").await.expect("fields");
+    let claims: Vec<_> = fields.iter().filter(|field| field.starts_with("claim:")).collect();
+    assert_eq!(claims, [&format!("claim:{}", consumer.worker())]);
+}
+
+#[tokio::test]
 async fn a_message_whose_payload_is_gone_or_broken_is_a_dead_letter_at_once() {
     let bed = Bed::new();
     let queue = bed.lists();
