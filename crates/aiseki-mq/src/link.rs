@@ -11,7 +11,7 @@ use std::time::Duration;
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Metrics;
 use crate::script::Script;
 use crate::server::{Connection, Server, late};
