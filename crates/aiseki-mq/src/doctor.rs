@@ -5,6 +5,7 @@
 
 mod invariants;
 mod settings;
+pub(crate) mod simple;
 
 use redis::Value;
 
@@ -13,7 +14,9 @@ use crate::error::Result;
 use crate::link::Link;
 use crate::lists::Lists;
 use crate::metrics::Metrics;
+use crate::plain::Plain;
 use crate::server::Server;
+use crate::streams::Streams;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +75,20 @@ pub async fn examine_server(server: &Server) -> Result<Vec<Finding>> {
 /// unique key that points nowhere; the longest list, its encoding, and the dead letters.
 pub async fn examine_queue(queue: &Lists) -> Result<Vec<Finding>> {
     invariants::examine(queue.shared()).await
+}
+
+/// Looks at a `plain` queue: its length, what is out with workers, lists of workers that nobody
+/// knows of and will never give back, dead letters.
+pub async fn examine_plain(queue: &Plain) -> Result<Vec<Finding>> {
+    let (link, parts) = queue.parts().await?;
+    simple::examine_plain(link, parts).await
+}
+
+/// Looks at a `streams` queue: its length, its group, entries that are out and were deleted or
+/// trimmed, dead letters.
+pub async fn examine_streams(queue: &Streams) -> Result<Vec<Finding>> {
+    let (link, keys) = queue.parts();
+    simple::examine_streams(link, keys).await
 }
 
 /// `INFO` as pairs.

@@ -82,11 +82,6 @@ pub fn lists_keys(prefix: &str) -> Vec<String> {
     LISTS_KEYS.iter().map(|part| format!("{prefix}:{part}")).collect()
 }
 
-/// What a worker's last claim brought, in case its answer was lost.
-pub(crate) fn last_claim(prefix: &str, worker: &str) -> String {
-    format!("{prefix}:claim:{worker}")
-}
-
 /// The keys of a `plain` queue: its list is its name, as it is, so that any client can fill it. The
 /// others begin with the same hash tag.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
 use crate::backoff::Backoff;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Metrics;
 use crate::script::Script;
 use crate::server::{Connection, Server, late};
@@ -92,27 +92,6 @@ impl Link {
         self.query(&command).await.map(|_| ())
     }
 
-    /// Removes the keys of a pattern. On a cluster each node would have to be asked; there, what is
-    /// left is what ends by itself.
-    pub(crate) async fn unlink_matching(&self, pattern: &str) -> Result<()> {
-        let mut cursor = 0_u64;
-        while !self.server.is_cluster() {
-            let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(escape(pattern)).arg("COUNT").arg(1_000);
-            let (next, keys): (u64, Vec<String>) =
-                redis::from_redis_value(self.query(&scan).await?)
-                    .map_err(|_| Error::Answer("a cursor and keys were expected"))?;
-            if !keys.is_empty() {
-                self.unlink(&keys).await?;
-            }
-            cursor = next;
-            if cursor == 0 {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     async fn repeat(&self, command: &Cmd, script: Option<&Script>) -> Result<Value> {
         let end = tokio::time::Instant::now() + self.server.timeouts().operation;
         let mut failures = 0;
@@ -182,17 +161,6 @@ impl Link {
     fn current(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A pattern in which only `*` means more than itself.
-fn escape(pattern: &str) -> String {
-    pattern.chars().fold(String::new(), |mut escaped, each| {
-        if matches!(each, '?' | '[' | ']' | '\\' | '^') {
-            escaped.push('\\');
-        }
-        escaped.push(each);
-        escaped
-    })
 }
 
 impl Current {

@@ -13,7 +13,7 @@ use redis::{ToRedisArgs, Value};
 use crate::answer;
 use crate::bell::Bell;
 use crate::error::Result;
-use crate::keys::{QueueName, last_claim, lists_keys};
+use crate::keys::{QueueName, lists_keys};
 use crate::link::Link;
 use crate::message::{DeadLetter, Message, Published, Stats, Which, check_name};
 use crate::metrics::Metrics;
@@ -105,13 +105,6 @@ impl Shared {
         self.link.run(script, &call).await
     }
 
-    /// The shard's keys and the worker's own.
-    pub(crate) fn keys_of(&self, shard: usize, worker: &str) -> Vec<String> {
-        let mut keys = self.keys[shard].clone();
-        keys.push(last_claim(&self.name.prefixes()[shard], worker));
-        keys
-    }
-
     pub(crate) fn bell(&self) -> Bell {
         let wake = self.keys.iter().filter_map(|keys| keys.last().cloned()).collect();
         Bell::new(self.link.server(), wake)
@@ -168,9 +161,8 @@ impl Lists {
     }
 
     async fn erase_all(&self) -> Result<()> {
-        for (shard, prefix) in self.shared.name.prefixes().iter().enumerate() {
-            self.shared.link.unlink(&self.shared.keys[shard]).await?;
-            self.shared.link.unlink_matching(&last_claim(prefix, "*")).await?;
+        for keys in &self.shared.keys {
+            self.shared.link.unlink(keys).await?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use redis::{Cmd, Value};
 
 use crate::answer;
 use crate::budgets::Budgets;
+use crate::doctor::simple::PlainParts;
 use crate::error::{Error, Result};
 use crate::hand::check_simple;
 use crate::keys::PlainKeys;
@@ -49,6 +50,15 @@ impl Plain {
         check_name("a queue's name", name)?;
         let link = Link::new(server.clone(), Metrics::default());
         Ok(Self { shared: Arc::new(Shared { link, keys: PlainKeys::new(name), budgets }) })
+    }
+
+    /// What the doctor looks at.
+    pub(crate) async fn parts(&self) -> Result<(&Link, PlainParts<'_>)> {
+        let Shared { link, keys, .. } = &*self.shared;
+        let workers = self.shared.workers().await?;
+        let known = workers.iter().map(|worker| keys.processing(worker)).collect();
+        let processing = keys.processing("");
+        Ok((link, PlainParts { list: &keys.list, dead: &keys.dead, processing, known }))
     }
 
     async fn publish_all(&self, messages: &[Message]) -> Result<Vec<Published>> {

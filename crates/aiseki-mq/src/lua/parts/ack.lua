@@ -37,7 +37,12 @@ local function mq_ack(q, now, memo_limit, memo_age, pairs_from, count)
     local acked = redis.call('HDEL', q.meta, unpack(gone))
     mq_free_unique(q, gone, true)
     mq_remember(q, now, memo_limit, memo_age, memo)
-    redis.call('HINCRBY', q.state, 'acked', acked)
+    if q.later then
+      q.later[#q.later + 1] = 'acked'
+      q.later[#q.later + 1] = string.format('%.0f', q.known.acked + acked)
+    else
+      redis.call('HINCRBY', q.state, 'acked', acked)
+    end
   end
   return table.concat(codes)
 end

@@ -2,7 +2,7 @@
 -- `first` is the index in KEYS of the first of the fourteen.
 local function mq_keys(first)
   return {
-    state = KEYS[first], -- HASH: paused, fence, run, and the counters
+    state = KEYS[first], -- HASH: paused, fence, run, next, counters, last claims
     ready = KEYS[first + 1], -- LIST of ids: pushed at the left, taken at the right
     delayed = KEYS[first + 2], -- ZSET id -> due, in ms
     leased = KEYS[first + 3], -- ZSET id -> deadline, in ms

@@ -81,6 +81,8 @@ local function mq_publish(q, now, limit, messages)
   if #delayed > 0 then
     local first = redis.call('ZRANGE', q.delayed, 0, 0, 'WITHSCORES')[2]
     redis.call('ZADD', q.delayed, unpack(delayed))
+    -- The next step looks for itself what is due first.
+    redis.call('HDEL', q.state, 'next')
     -- A blocked worker knows an earlier due time only if it is told.
     if not first or soonest < tonumber(first) then
       mq_ring(q)

@@ -27,9 +27,13 @@ pub(super) struct Bench {
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     messages: usize,
 
-    /// How many messages one by one, and how many latencies
+    /// How many messages one by one
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     singles: usize,
+
+    /// How many latencies; each takes some milliseconds
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    latencies: usize,
 
     /// The size of a payload in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 100)]
@@ -67,8 +71,14 @@ struct Figures {
 
 impl Bench {
     pub(super) async fn run(self, environment: &Environment) -> Result<(), Failure> {
-        if self.messages == 0 || self.singles == 0 || !(1..=1_000).contains(&self.batch) {
-            return Err(usage("--messages and --singles are at least 1, --batch is 1 to 1,000"));
+        if self.messages == 0
+            || self.singles == 0
+            || self.latencies == 0
+            || !(1..=1_000).contains(&self.batch)
+        {
+            return Err(usage(
+                "--messages, --singles and --latencies are at least 1, --batch is 1 to 1,000",
+            ));
         }
         let engines: &[Engine] =
             if self.only { &[self.at.engine] } else { Engine::value_variants() };
@@ -100,8 +110,11 @@ impl Bench {
         };
         let name = format!("bench:{}", std::process::id());
         let queue = at.open(&name, Limits::default(), environment)?;
+        progress(engine, "in batches");
         let (publish, receive) = self.in_batches(&queue).await.map_err(failed)?;
+        progress(engine, "one by one");
         let one_by_one = self.one_by_one(&queue).await.map_err(failed)?;
+        progress(engine, "latency");
         let (p50_ms, p99_ms) = self.latency(&queue).await.map_err(failed)?;
         queue.erase().await.map_err(failed)?;
         Ok(Figures { engine, publish, receive, one_by_one, p50_ms, p99_ms })
@@ -114,9 +127,8 @@ impl Bench {
     }
 
     async fn one_by_one(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<f64> {
-        let count = self.singles * self.single_consumers;
-        self.publish(queue, count).await?;
-        receive(queue, count, 1, self.single_consumers).await
+        self.publish(queue, self.singles).await?;
+        receive(queue, self.singles, 1, self.single_consumers).await
     }
 
     /// Messages a second, a thousand at a time, four batches on their way.
@@ -147,7 +159,7 @@ impl Bench {
     /// From just before the publish to the handler, with an idle worker that blocks.
     async fn latency(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<(f64, f64)> {
         let consumer = queue.consumer("bench", LEASE)?;
-        let samples = self.singles.min(5_000);
+        let samples = self.latencies;
         let (sender, mut answers) = tokio::sync::mpsc::channel::<Instant>(1);
         let receiving = tokio::spawn(async move {
             for _ in 0..samples {
@@ -214,6 +226,12 @@ async fn joined(mut tasks: tokio::task::JoinSet<aiseki_mq::Result<()>>) -> aisek
         }
     }
     Ok(())
+}
+
+/// A measurement takes long enough for people to ask whether it stands still.
+#[expect(clippy::print_stderr, reason = "it is for people, and not part of the figures")]
+fn progress(engine: Engine, what: &str) {
+    eprintln!("{}: {what}", name(engine));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a rate is shown without decimals")]

@@ -1,10 +1,13 @@
 //! `aiseki mq doctor`.
 
-use aiseki_mq::doctor::{Finding, Level, examine_queue, examine_server};
+use aiseki_mq::doctor::{
+    Finding, Level, examine_plain, examine_queue, examine_server, examine_streams,
+};
+use aiseki_mq::{Budgets, Plain, QueueName, Streams};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{At, Engine, Exit, Failure, Limits, failed, output, usage};
+use super::{At, Engine, Exit, Failure, Limits, failed, output};
 use crate::config::Environment;
 
 /// Look for what is wrong with a server and a queue, and say what can be lost
@@ -23,11 +26,21 @@ impl Doctor {
         let server = self.at.server(environment)?;
         let mut findings = examine_server(&server).await.map_err(failed)?;
         if let Some(queue) = &self.queue {
-            if self.at.engine != Engine::Lists {
-                return Err(usage("doctor QUEUE looks into queues of the engine lists"));
-            }
-            let queue = self.at.lists(queue, Limits::default(), environment)?;
-            findings.extend(examine_queue(&queue).await.map_err(failed)?);
+            let examined = match self.at.engine {
+                Engine::Lists => {
+                    let queue = self.at.lists(queue, Limits::default(), environment)?;
+                    examine_queue(&queue).await
+                }
+                Engine::Plain => {
+                    let queue = Plain::new(&server, queue, Budgets::default()).map_err(failed)?;
+                    examine_plain(&queue).await
+                }
+                Engine::Streams => {
+                    let name = QueueName::new(queue).map_err(failed)?;
+                    examine_streams(&Streams::new(&server, &name, Budgets::default())).await
+                }
+            };
+            findings.extend(examined.map_err(failed)?);
         }
         let wrong = findings.iter().filter(|finding| finding.level == Level::Wrong).count();
         let json = json!({
