@@ -6,6 +6,7 @@ mod bench;
 mod child;
 mod client;
 mod config;
+mod health;
 mod mq;
 mod output;
 mod queues;
@@ -84,6 +85,7 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Health(health::Health),
     Backup(backup::Backup),
     Bench(bench::Bench),
     BenchEmpty(bench::BenchEmpty),
@@ -100,6 +102,7 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Health(command) => command.run(environment),
             Self::Backup(command) => command.run(environment),
             Self::Bench(command) => command.run(environment),
             Self::BenchEmpty(command) => command.run(),
