@@ -1,5 +1,6 @@
 //! The wiring: the only place that names adapters.
 
+mod doctor;
 mod listeners;
 mod presence;
 mod shared;
@@ -19,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::doctor::{Chapter, examine};
 use self::shared::{NotReady, SharedStores};
 use self::stores::{Closing, Stores};
 use crate::bans::Bans;

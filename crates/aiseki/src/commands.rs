@@ -6,6 +6,7 @@ mod bench;
 mod child;
 mod client;
 mod config;
+mod doctor;
 mod health;
 mod mq;
 mod output;
@@ -85,6 +86,7 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Doctor(doctor::Doctor),
     Health(health::Health),
     Backup(backup::Backup),
     Bench(bench::Bench),
@@ -102,6 +104,7 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Doctor(command) => command.run(environment),
             Self::Health(command) => command.run(environment),
             Self::Backup(command) => command.run(environment),
             Self::Bench(command) => command.run(environment),

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod conversations;
+pub mod doctor;
 pub mod duration;
 #[doc(hidden)]
 pub mod fuzz;

@@ -5,6 +5,7 @@
 
 mod backup;
 mod checkpoint;
+mod doctor;
 mod engine;
 mod journal;
 mod open;
@@ -24,6 +25,7 @@ use rusqlite::{Transaction, params};
 use tokio::sync::oneshot;
 
 pub use backup::{BackupError, backup};
+pub use doctor::examine;
 pub use open::{OpenError, Settings};
 pub use writer::Committed;
 

@@ -6,6 +6,7 @@
 
 mod bans;
 mod conversations;
+mod doctor;
 mod link;
 mod migrations;
 mod notices;
@@ -22,6 +23,7 @@ use aiseki_lobby::{Millis, Reservation, RoomId, Seat, SessionId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+pub use doctor::{Examination, NoExamination};
 pub use migrations::MigrateError;
 pub use notices::Notice;
 pub use sql::STATEMENTS;

@@ -56,4 +56,8 @@ scripts! {
     ROUSE = "rouse",
     RUN = "run",
     CHECK = "check",
+    DOCTOR = "doctor",
+    DOCTOR_QUEUE = "doctor_queue",
+    DOCTOR_KEYS = "doctor_keys",
+    DOCTOR_SEATS = "doctor_seats",
 }
