@@ -5,6 +5,7 @@ mod listeners;
 mod presence;
 mod shared;
 mod stores;
+mod transfer;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 pub use self::doctor::{Chapter, examine};
 use self::shared::{NotReady, SharedStores};
 use self::stores::{Closing, Stores};
+pub use self::transfer::{Imported, Origin, export, import};
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::http::{self, App, Listener, Outside, Services};

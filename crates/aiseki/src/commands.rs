@@ -16,6 +16,7 @@ mod serve;
 mod server_url;
 mod simulate;
 mod topics;
+mod transfer;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -89,6 +90,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Health(health::Health),
     Backup(backup::Backup),
+    Export(transfer::Export),
+    Import(transfer::Import),
     Bench(bench::Bench),
     BenchEmpty(bench::BenchEmpty),
     Simulate(simulate::Simulate),
@@ -107,6 +110,8 @@ impl Command {
             Self::Doctor(command) => command.run(environment),
             Self::Health(command) => command.run(environment),
             Self::Backup(command) => command.run(environment),
+            Self::Export(command) => command.run(environment),
+            Self::Import(command) => command.run(environment),
             Self::Bench(command) => command.run(environment),
             Self::BenchEmpty(command) => command.run(),
             Self::Simulate(command) => command.run(environment),

@@ -27,3 +27,4 @@ pub mod sessions;
 pub mod shared;
 pub mod store;
 pub mod topics;
+pub mod transfer;

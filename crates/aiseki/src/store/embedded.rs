@@ -7,6 +7,7 @@ mod backup;
 mod checkpoint;
 mod doctor;
 mod engine;
+mod export;
 mod journal;
 mod open;
 mod reads;
@@ -26,6 +27,7 @@ use tokio::sync::oneshot;
 
 pub use backup::{BackupError, backup};
 pub use doctor::examine;
+pub use export::{ExportError, export};
 pub use open::{OpenError, Settings};
 pub use writer::Committed;
 

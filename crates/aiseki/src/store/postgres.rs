@@ -7,6 +7,7 @@
 mod bans;
 mod conversations;
 mod doctor;
+mod import;
 mod link;
 mod migrations;
 mod notices;
@@ -24,6 +25,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 pub use doctor::{Examination, NoExamination};
+pub use import::{ImportError, Imported, import};
 pub use migrations::MigrateError;
 pub use notices::Notice;
 pub use sql::STATEMENTS;
