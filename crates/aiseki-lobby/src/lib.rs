@@ -24,6 +24,7 @@
 //! assert!(matches!(lobby.state(ann, 2_001), State::Matched(seat) if seat.size == 2));
 //! ```
 
+mod acquaintances;
 mod change;
 mod ids;
 mod lobby;
@@ -36,6 +37,7 @@ mod shards;
 pub mod simulation;
 mod steps;
 
+pub use acquaintances::{Acquaintances, REMATCH_WAIT};
 pub use change::{Change, Refused, Sign, Undone, Vacate};
 pub use ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
 pub use lobby::{

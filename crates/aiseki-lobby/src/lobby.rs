@@ -239,12 +239,24 @@ impl<C: Companions> Lobby<C> {
         now: Millis,
         changes: &mut Vec<Change>,
     ) -> Vacate {
+        self.dismiss(session, room, IdleReason::Left, now, changes)
+    }
+
+    /// Ends somebody's hold of a seat for `reason`, such as a ban; otherwise like [`Lobby::vacate`].
+    pub fn dismiss(
+        &mut self,
+        session: SessionId,
+        room: RoomId,
+        reason: IdleReason,
+        now: Millis,
+        changes: &mut Vec<Change>,
+    ) -> Vacate {
         self.sweep(now, changes);
         match self.people.get(&session) {
             Some(Person::Seated(seat)) if seat.room == room => {}
             _ => return Vacate::NotSeated,
         }
-        self.set_idle(session, IdleReason::Left, now);
+        self.set_idle(session, reason, now);
         changes.push(Change::Vacated { room, session });
         if let Some(people) = self.rooms.get_mut(&room) {
             people.retain(|other| *other != session);

@@ -32,6 +32,7 @@ use crate::matching::{Join, Matching};
 use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::push::Push;
+use crate::rooms::{RoomHub, Rooms};
 use crate::sessions::Sessions;
 use crate::store::embedded::{self, EmbeddedStore};
 use crate::topics::{Title, Topics};
@@ -69,7 +70,8 @@ impl Server {
             let _ = closed.send(session);
         });
         let draining = CancellationToken::new();
-        let opened = Opened::open(&config, &metrics, &push).await?;
+        let hub = RoomHub::new();
+        let opened = Opened::open(&config, &metrics, &push, &hub).await?;
         // The port comes after the store: of two processes that want both, the second is told of the
         // directory, which is the reason that matters.
         let listener = Listener::bind(config.listen, max_connections(config.max_connections))
@@ -80,6 +82,7 @@ impl Server {
             config,
             metrics: Arc::clone(&metrics),
             push,
+            hub,
             closings,
             draining: draining.clone(),
             app: app.clone(),
@@ -122,7 +125,7 @@ impl Server {
                 () = running.sockets.wait() => {}
                 () = &mut patience => cut(),
             }
-            running.presence.abort();
+            running.presence.iter().for_each(tokio::task::JoinHandle::abort);
             for close in running.closings {
                 close().await;
             }
@@ -159,10 +162,11 @@ impl Opened {
         config: &Config,
         metrics: &Arc<Metrics>,
         push: &Arc<Push>,
+        hub: &Arc<RoomHub>,
     ) -> anyhow::Result<Self> {
         let (metrics, push) = (Arc::clone(metrics), Arc::clone(push));
         let (Some(redis), Some(database)) = (&config.redis_url, &config.database_url) else {
-            let store = stores::open_embedded(config, metrics, push).await?;
+            let store = stores::open_embedded(config, metrics, push, Arc::clone(hub)).await?;
             return Ok(Self::Ready(stores::embedded(store), None));
         };
         let shared = SharedStores::new(config, redis, database, metrics, push)?;
@@ -182,6 +186,7 @@ struct Building {
     config: Config,
     metrics: Arc<Metrics>,
     push: Arc<Push>,
+    hub: Arc<RoomHub>,
     closings: mpsc::UnboundedReceiver<SessionId>,
     draining: CancellationToken,
     app: App,
@@ -190,15 +195,17 @@ struct Building {
 /// What runs beside the connections.
 struct Running {
     sockets: TaskTracker,
-    presence: tokio::task::JoinHandle<()>,
+    presence: [tokio::task::JoinHandle<()>; 2],
     closings: Vec<Closing>,
 }
 
 impl Building {
     /// Makes the services and serves them from now on.
     async fn build(self, stores: Stores, shared: Option<SharedStores>) -> anyhow::Result<Running> {
-        let Self { config, metrics, push, closings, draining, app } = self;
-        let Stores { lobby, topics, bans, conversations, session_keys, close } = stores;
+        let Self { config, metrics, push, hub, closings, draining, app } = self;
+        let Stores { lobby, topics, bans, conversations, rooms, session_keys, close } = stores;
+        let rules = stores::room_rules(&config);
+        let rooms = rooms.filter(|_| rules.rooms).map(|store| Rooms::new(store, hub));
         let topics = Arc::new(Topics::load(topics).await?);
         let bans = Arc::new(Bans::load(bans).await?);
         let operators =
@@ -221,6 +228,7 @@ impl Building {
             bans,
             sessions: Sessions::new(session_keys),
             conversations,
+            rooms: rooms.clone(),
             push: push.clone(),
             metrics,
             draining,
@@ -235,7 +243,10 @@ impl Building {
             },
         });
         let matching = services.matching.clone();
-        let presence = tokio::spawn(presence::keep_present(matching, push, every, closings));
+        let presence = [
+            tokio::spawn(presence::keep_present(matching, push, every, closings)),
+            tokio::spawn(presence::keep_in_rooms(rooms)),
+        ];
         app.ready(http::router(services));
         Ok(Running { sockets, presence, closings: closing })
     }
@@ -274,8 +285,13 @@ pub struct Offline {
 impl Offline {
     /// Opens the store of a configuration.
     pub async fn open(config: &Config) -> anyhow::Result<Self> {
-        let store =
-            stores::open_embedded(config, Arc::new(Metrics::new()), Push::new(|_| {})).await?;
+        let store = stores::open_embedded(
+            config,
+            Arc::new(Metrics::new()),
+            Push::new(|_| {}),
+            RoomHub::new(),
+        )
+        .await?;
         let topics = Arc::new(Topics::load(store.clone()).await?);
         let bans = Arc::new(Bans::load(store.clone()).await?);
         let matching = Matching::new(store.clone(), topics.clone(), bans);

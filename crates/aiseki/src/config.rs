@@ -11,6 +11,8 @@ mod file;
 mod flags;
 mod setting;
 mod settings;
+mod table;
+mod urls;
 mod values;
 
 use std::fmt;
@@ -24,7 +26,8 @@ pub use asked::{Asked, Given, Source};
 pub use environment::Environment;
 pub use flags::Flags;
 pub use setting::{Form, Group, Role, Setting};
-pub use settings::{SETTINGS, markdown_table};
+pub use settings::SETTINGS;
+pub use table::markdown_table;
 pub use values::{Durability, Eviction, LogFilter, LogFormat, Secret};
 
 use crate::rate_limit::RateLimit;
@@ -67,6 +70,12 @@ pub struct Config {
     pub rate_limits: Option<RateLimits>,
     /// Who is seated when.
     pub policy: Policy,
+    /// Whether people can talk here.
+    pub rooms: bool,
+    /// Somebody without a connection to their room loses the seat after so long; none: never.
+    pub away_timeout: Option<Millis>,
+    /// How often one member of a room may say something; none: as often as they like.
+    pub message_limit: Option<RateLimit>,
     /// Whether an empty store gets demonstration topics.
     pub demo: bool,
     /// How many connections are served at a time.
@@ -168,6 +177,9 @@ impl Config {
             max_wait: 0,
             rate_limits: Some(RateLimits { session: limit, address: limit }),
             policy: Policy::default(),
+            rooms: false,
+            away_timeout: None,
+            message_limit: None,
             demo: false,
             max_connections: 0,
             log: LogFilter::default(),

@@ -12,6 +12,7 @@ mod rooms;
 mod serve;
 mod session;
 mod state;
+mod talk;
 mod topics;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::port::Unavailable;
 use crate::push::Push;
+use crate::rooms::Rooms;
 use crate::sessions::Sessions;
 use crate::topics::Topics;
 
@@ -63,6 +65,8 @@ pub struct Services {
     pub sessions: Sessions,
     /// The record of rooms.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Rooms to talk in, where there are any.
+    pub rooms: Option<Rooms>,
     /// Who is connected.
     pub push: Arc<Push>,
     /// What is counted.
@@ -125,6 +129,7 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(events::socket))
         .routes(routes!(rooms::get_room))
         .routes(routes!(rooms::leave_room))
+        .routes(routes!(talk::socket))
         .routes(routes!(ops::healthz))
         .routes(routes!(ops::readyz))
         .routes(routes!(ops::metrics))

@@ -23,6 +23,22 @@ pub struct RateLimit {
     pub per: Millis,
 }
 
+impl RateLimit {
+    /// Counts an attempt if it is let through. `empty_at` is all that has to be remembered of the
+    /// attempts before: when the bucket will be empty, in parts of a millisecond of which there are
+    /// as many as the burst. 0 at first.
+    pub fn take(self, empty_at: &mut u64, now: Millis) -> Result<(), Limited> {
+        let burst = u64::from(self.burst);
+        let after_this = (*empty_at).max(now * burst) + self.per;
+        let retry_after = after_this.saturating_sub((now + self.per) * burst).div_ceil(burst);
+        if retry_after > 0 {
+            return Err(Limited { retry_after });
+        }
+        *empty_at = after_this;
+        Ok(())
+    }
+}
+
 impl fmt::Display for RateLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.burst, duration::Shown(self.per))

@@ -47,6 +47,14 @@ pub struct VerifiedToken {
     /// Who brings it.
     pub session: SessionId,
     secret_id: [u8; ID_BYTES],
+    issued_at: Millis,
+}
+
+impl VerifiedToken {
+    /// When it stops being accepted.
+    pub fn expires_at(&self) -> Millis {
+        self.issued_at.saturating_add(SESSION_LIFETIME)
+    }
 }
 
 /// The token is malformed, forged or too old. Which of these is nobody's business.
@@ -102,7 +110,7 @@ impl Sessions {
         if now >= issued_at.saturating_add(SESSION_LIFETIME) {
             return Err(BadToken);
         }
-        Ok(VerifiedToken { session: derive(&secret_id), secret_id })
+        Ok(VerifiedToken { session: derive(&secret_id), secret_id, issued_at })
     }
 
     fn token(&self, id: [u8; ID_BYTES], now: Millis) -> IssuedToken {

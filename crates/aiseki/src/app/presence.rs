@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use crate::matching::Matching;
 use crate::port::Unavailable;
 use crate::push::Push;
+use crate::rooms::{RoomHub, Rooms};
 
 /// People touched in one call to the store.
 const TOUCHED_AT_ONCE: usize = 1000;
@@ -32,6 +33,17 @@ pub(super) async fn keep_present(
         };
         // While the store is away nobody is dropped, and afterwards presence starts anew.
         let _ = touched;
+    }
+}
+
+/// Whoever has a connection to a room open is here, also after the store was away.
+pub(super) async fn keep_in_rooms(rooms: Option<Rooms>) {
+    let Some(rooms) = rooms else { return };
+    let mut interval = tokio::time::interval(RoomHub::RENEW_EVERY);
+    loop {
+        interval.tick().await;
+        // While the store is away nobody loses a seat, and the next round tells it again.
+        let _ = rooms.renew().await;
     }
 }
 

@@ -19,7 +19,7 @@ use crate::port::Unavailable;
 use crate::push::Push;
 use crate::shared::{Keeper, Recorder, SharedLobby};
 use crate::store::postgres::{MigrateError, Notice, PostgresSettings, PostgresStore};
-use crate::store::redis::{self, CheckError, RedisStore};
+use crate::store::redis::{CheckError, Listeners, RedisStore, Settings};
 use crate::topics::Topics;
 
 /// A join that completes a room holds its answer for so long, until the room is written.
@@ -62,7 +62,7 @@ impl SharedStores {
             .context("the database URL cannot be used")?;
         let records = Arc::new(records);
         let lobby = Arc::new(OnceLock::<Arc<SharedLobby>>::new());
-        let settings = redis::Settings {
+        let settings = Settings {
             server: aiseki_mq::Server::new(redis_url.expose())?,
             namespace: config.namespace.clone(),
             policy: config.policy.clone(),
@@ -71,7 +71,7 @@ impl SharedStores {
             virtual_time: None,
         };
         let (told, all, seated) = (Arc::clone(&push), Arc::clone(&push), Arc::clone(&lobby));
-        let listeners = redis::Listeners {
+        let listeners = Listeners {
             changes: Box::new(move |changes| listeners::count(&metrics, changes)),
             changed: Box::new(move |session| told.announce(session)),
             seated: Box::new(move |people| {
@@ -135,6 +135,7 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
+            rooms: None,
             session_keys,
             close: Box::new(|| Box::pin(async {})),
         })

@@ -11,6 +11,7 @@ use crate::conversations::ConversationStore;
 use crate::matching::LobbyStore;
 use crate::metrics::Metrics;
 use crate::push::Push;
+use crate::rooms::{RoomHub, RoomRules, RoomStore};
 use crate::sessions::SessionKey;
 use crate::store::embedded::{EmbeddedStore, Settings};
 use crate::topics::TopicStore;
@@ -21,6 +22,8 @@ pub(super) struct Stores {
     pub(super) topics: Arc<dyn TopicStore>,
     pub(super) bans: Arc<dyn BanStore>,
     pub(super) conversations: Arc<dyn ConversationStore>,
+    /// Where people talk, if these stores can do that.
+    pub(super) rooms: Option<Arc<dyn RoomStore>>,
     pub(super) session_keys: Vec<SessionKey>,
     /// Brings what was begun to an end and closes the stores, after the last call.
     pub(super) close: Closing,
@@ -33,15 +36,17 @@ pub(super) async fn open_embedded(
     config: &Config,
     metrics: Arc<Metrics>,
     push: Arc<Push>,
+    hub: Arc<RoomHub>,
 ) -> anyhow::Result<Arc<EmbeddedStore>> {
     let settings = Settings {
         data_dir: config.data_dir.clone(),
         durability: config.durability,
         policy: config.policy.clone(),
         rate_limits: config.rate_limits,
+        rooms: room_rules(config),
     };
     let open = move || {
-        EmbeddedStore::open(&settings, move |committed| {
+        EmbeddedStore::open(&settings, hub, move |committed| {
             metrics.committed(committed.commands, committed.took);
             listeners::count(&metrics, committed.changes);
             for change in committed.changes {
@@ -52,6 +57,12 @@ pub(super) async fn open_embedded(
     Ok(Arc::new(tokio::task::spawn_blocking(open).await??))
 }
 
+/// What a configuration decides about rooms.
+pub(super) fn room_rules(config: &Config) -> RoomRules {
+    let Config { rooms, away_timeout, message_limit, .. } = *config;
+    RoomRules { rooms, away_timeout, message_limit }
+}
+
 /// The embedded store as what a server is built on.
 pub(super) fn embedded(store: Arc<EmbeddedStore>) -> Stores {
     Stores {
@@ -59,6 +70,7 @@ pub(super) fn embedded(store: Arc<EmbeddedStore>) -> Stores {
         topics: store.clone(),
         bans: store.clone(),
         conversations: store.clone(),
+        rooms: Some(store.clone()),
         session_keys: store.session_keys(),
         close: Box::new(move || {
             Box::pin(async move {

@@ -60,8 +60,8 @@ pub(super) struct Served {
     pub(super) pid: u32,
 }
 
-/// Starts a server of our own with so many topics, in a directory that goes with it: limits off, and
-/// with these flags beside.
+/// Starts a server of our own with so many topics, in a directory that goes with it: limits off,
+/// without rooms to talk in (its people only sit there), and with these flags beside.
 pub(super) async fn serve(
     directory: &Temporary,
     topics: usize,
@@ -80,7 +80,7 @@ pub(super) async fn serve(
 /// The same on what is there already.
 pub(super) async fn serve_again(directory: &Temporary, flags: &[&str]) -> anyhow::Result<Served> {
     let fixed = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--no-demo"];
-    let arguments = [&fixed[..], &["--rate-limit", "off"], flags].concat();
+    let arguments = [&fixed[..], &["--rate-limit", "off", "--no-rooms"], flags].concat();
     start(directory.path(), &arguments).await
 }
 

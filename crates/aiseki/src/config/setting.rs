@@ -31,6 +31,8 @@ pub enum Group {
     Storing,
     /// Who is seated when.
     Matching,
+    /// What happens in rooms.
+    Talking,
     /// What nobody may exceed.
     Limits,
     /// What is written about the server's work.
@@ -44,6 +46,7 @@ impl Group {
             Self::Serving => "Serving",
             Self::Storing => "Storing",
             Self::Matching => "Matching",
+            Self::Talking => "Talking",
             Self::Limits => "Limits",
             Self::Logging => "Logging",
         }

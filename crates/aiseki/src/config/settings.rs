@@ -1,8 +1,6 @@
 //! The table of settings.
 
-use std::fmt::Write as _;
-
-use super::{Form, Group, RateLimits, Role, Setting, values};
+use super::{Form, Group, RateLimits, Role, Setting, urls, values};
 use crate::duration::{DAY, HOUR, SECOND, Shown};
 
 /// Waits are counted in seconds or minutes; a tenth of a second leaves room for tests, and a week
@@ -162,7 +160,7 @@ pub static SETTINGS: &[Setting] = &[
                redis-cluster://",
         role: Role::Secret,
         set: |config, text| {
-            config.redis_url = Some(values::redis_url(text)?);
+            config.redis_url = Some(urls::redis_url(text)?);
             Ok(())
         },
         show: |_| String::new(),
@@ -175,7 +173,7 @@ pub static SETTINGS: &[Setting] = &[
         help: "PostgreSQL of the shared store: postgres://USER:PASSWORD@HOST/DATABASE",
         role: Role::Secret,
         set: |config, text| {
-            config.database_url = Some(values::database_url(text)?);
+            config.database_url = Some(urls::database_url(text)?);
             Ok(())
         },
         show: |_| String::new(),
@@ -261,6 +259,51 @@ pub static SETTINGS: &[Setting] = &[
         "A formed room that is not written within so long is undone (100ms to 1h)"
     ),
     Setting {
+        name: "rooms",
+        group: Group::Talking,
+        form: Form::OnOff,
+        default: "on",
+        help: "Rooms to talk in; off: for applications with a conversation of their own",
+        role: Role::Open,
+        set: |config, text| {
+            config.rooms = values::on_off(text)?;
+            Ok(())
+        },
+        show: |config| values::show_on_off(config.rooms),
+    },
+    Setting {
+        name: "away_timeout",
+        group: Group::Talking,
+        form: Form::Text("DURATION|off"),
+        default: "1m",
+        help: "Somebody without a connection to their room loses the seat after so long",
+        role: Role::Open,
+        set: |config, text| {
+            config.away_timeout = match text.trim() {
+                "off" => None,
+                text => Some(values::duration(text, SHORTEST..=LONGEST)?),
+            };
+            Ok(())
+        },
+        show: |config| config.away_timeout.map_or("off".into(), |time| Shown(time).to_string()),
+    },
+    Setting {
+        name: "message_limit",
+        group: Group::Talking,
+        form: Form::Text("N/DURATION|off"),
+        default: "20/10s",
+        help: "What one member of a room may say",
+        role: Role::Open,
+        set: |config, text| {
+            config.message_limit = match text.trim() {
+                "off" => None,
+                text => Some(values::rate_limit(text).map_err(|reason| reason + ", or off")?),
+            };
+            Ok(())
+        },
+        show: |config| config.message_limit.map_or("off".into(), |limit| limit.to_string()),
+    },
+    Setting {
         name: "rate_limit",
         group: Group::Limits,
         form: Form::Text("N/DURATION|off"),
@@ -334,25 +377,10 @@ pub static SETTINGS: &[Setting] = &[
     },
 ];
 
-/// The settings as a Markdown table, for the README.
-pub fn markdown_table() -> String {
-    let mut table =
-        String::from("| variable | flag | default | what it is |\n| --- | --- | --- | --- |\n");
-    for setting in SETTINGS {
-        let Setting { default, help, .. } = setting;
-        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
-        let file = if setting.role == Role::Secret { "; also as `…_FILE`" } else { "" };
-        let (variable, flag) = (setting.variable(), setting.flag());
-        let help = help.replace('|', "\\|");
-        let _ = writeln!(table, "| `{variable}` | `{flag}` | {default} | {help}{file} |");
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, markdown_table};
     use crate::duration;
 
     #[test]

@@ -23,6 +23,11 @@ const LONGEST_LIST: usize = 1_000;
 pub struct Secret(String);
 
 impl Secret {
+    /// This text.
+    pub(super) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// The text itself. Compare it in constant time.
     pub fn expose(&self) -> &str {
         &self.0
@@ -180,27 +185,6 @@ pub(super) fn duration(text: &str, bounds: RangeInclusive<Millis>) -> Result<Mil
 
 pub(super) fn rate_limit(text: &str) -> Result<RateLimit, String> {
     text.parse().map_err(|error| format!("{error}"))
-}
-
-/// The place of a Redis or Valkey. What it says of a bad one shows no password.
-pub(super) fn redis_url(text: &str) -> Result<Secret, String> {
-    let text = text.trim();
-    match aiseki_mq::Server::new(text) {
-        Ok(_) => Ok(Secret(text.to_owned())),
-        Err(_) => Err("expected redis://HOST:PORT, rediss://, redis-sentinel://HOST?service=NAME \
-                       or redis-cluster://HOST,HOST"
-            .into()),
-    }
-}
-
-/// The place of a PostgreSQL.
-pub(super) fn database_url(text: &str) -> Result<Secret, String> {
-    let text = text.trim();
-    let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
-    match rest {
-        Some(rest) if !rest.is_empty() => Ok(Secret(text.to_owned())),
-        _ => Err("expected postgres://USER:PASSWORD@HOST:PORT/DATABASE".into()),
-    }
 }
 
 /// A name that is part of keys.

@@ -28,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// A frame that cannot be sent for so long means that nobody reads.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How soon the state is asked for again when the store was away.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// The subprotocol that a socket agrees to when it is offered.
 const SUBPROTOCOL: &str = "aiseki";
 
@@ -195,7 +195,7 @@ pub(super) async fn socket(
 }
 
 /// A browser breaks off when none of the subprotocols that it offered is agreed to.
-fn agreed_subprotocol(headers: &HeaderMap) -> Option<String> {
+pub(super) fn agreed_subprotocol(headers: &HeaderMap) -> Option<String> {
     let offered = || subprotocols(headers);
     offered()
         .find(|protocol| *protocol == SUBPROTOCOL)
@@ -245,6 +245,6 @@ async fn follow(
     }
 }
 
-async fn send(socket: &mut WebSocket, message: Message) -> bool {
+pub(super) async fn send(socket: &mut WebSocket, message: Message) -> bool {
     matches!(tokio::time::timeout(SEND_TIMEOUT, socket.send(message)).await, Ok(Ok(())))
 }

@@ -10,6 +10,8 @@ use super::Shared;
 use super::error::{Code, Problem, to_the_end};
 use super::extract::{Caller, Named, is_operator};
 use super::state::timestamp;
+use crate::conversations::Participant;
+use crate::rooms::{SeatState, View};
 
 /// A room as its members see it.
 #[derive(Serialize, ToSchema)]
@@ -36,8 +38,12 @@ pub(super) struct RoomBody {
 #[derive(Serialize, ToSchema)]
 pub(super) struct SeatBody {
     seat: u8,
-    /// `here` or `left`.
+    /// `here`, `away` (no connection to the room) or `left`.
     state: &'static str,
+    /// When somebody who is away loses the seat.
+    #[schema(format = DateTime)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
 }
 
 /// Look at a room
@@ -73,6 +79,10 @@ pub(super) async fn get_room(
         Some(session) => Some(conversation.participant(session).ok_or_else(not_found)?.seat),
     };
     let topic = services.topics.get(conversation.topic);
+    let view = match &services.rooms {
+        Some(rooms) if conversation.ended_at.is_none() => rooms.view(room).await?,
+        _ => None,
+    };
     Ok(axum::Json(RoomBody {
         room_id: room.to_string(),
         topic_id: conversation.topic.0,
@@ -85,10 +95,7 @@ pub(super) async fn get_room(
         seats: conversation
             .participants
             .iter()
-            .map(|participant| SeatBody {
-                seat: participant.seat,
-                state: seat_state(participant.left_at.is_some()),
-            })
+            .map(|participant| seat_body(participant, view.as_ref()))
             .collect(),
     }))
 }
@@ -124,6 +131,23 @@ pub(super) async fn leave_room(
     let conversation = services.conversations.conversation(room).await?.ok_or_else(not_found)?;
     conversation.participant(session).ok_or_else(not_found)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The seat as it stands, by the record for a room without a live side.
+fn seat_body(participant: &Participant, view: Option<&View>) -> SeatBody {
+    let members = match view {
+        Some(View::Live(members)) => members.as_slice(),
+        _ => &[],
+    };
+    let seat = participant.seat;
+    let away = members.iter().find_map(|member| match member.state {
+        SeatState::Away { until } if member.seat == seat => Some(until),
+        _ => None,
+    });
+    match away.filter(|_| participant.left_at.is_none()) {
+        Some(until) => SeatBody { seat, state: "away", until: until.map(timestamp) },
+        None => SeatBody { seat, state: seat_state(participant.left_at.is_some()), until: None },
+    }
 }
 
 pub(super) fn seat_state(left: bool) -> &'static str {

@@ -42,8 +42,14 @@ impl SharedLobby {
         records: Arc<dyn RecordStore>,
         hold: Duration,
     ) -> Self {
-        let (held, seats) = (Mutex::default(), SeatsKnown::default());
-        Self { waiting, records, hold, held, seats, recording: AtomicBool::new(false) }
+        Self {
+            waiting,
+            records,
+            hold,
+            held: Mutex::default(),
+            seats: SeatsKnown::default(),
+            recording: AtomicBool::new(false),
+        }
     }
 
     /// Where it is noted whether rooms can be written.

@@ -9,11 +9,14 @@ mod doctor;
 mod engine;
 mod export;
 mod journal;
+mod live;
 mod open;
 mod reads;
+mod rooms;
 mod schema;
 mod writer;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +43,7 @@ use crate::conversations::{Conversation, ConversationStore};
 use crate::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength};
 use crate::port::{Pending, Unavailable};
 use crate::rate_limit::{AddressGroup, Limited};
+use crate::rooms::RoomHub;
 use crate::sessions::SessionKey;
 use crate::topics::{Title, Topic, TopicStore};
 
@@ -53,6 +57,7 @@ const COUNT_REUSED: u32 = 20;
 pub struct EmbeddedStore {
     commands: SyncSender<Command>,
     readers: Readers,
+    hub: Arc<RoomHub>,
     clock: Clock,
     available: Arc<AtomicBool>,
     session_keys: Vec<SessionKey>,
@@ -226,7 +231,7 @@ impl LobbyStore for EmbeddedStore {
                 })
                 .await?;
             }
-            Ok(())
+            self.step(move |engine| dismiss_banned(engine, &bans)).await
         })
     }
 
@@ -263,6 +268,26 @@ impl LobbyStore for EmbeddedStore {
 
     fn available(&self) -> bool {
         self.available.load(Ordering::Acquire)
+    }
+}
+
+/// Takes their seats from members who are banned, by themselves or by where they are connected from.
+fn dismiss_banned(engine: &mut Engine, bans: &Bans) {
+    let now = engine.clock.now();
+    let nowhere = || IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let banned: Vec<(RoomId, SessionId)> = engine
+        .live
+        .seated()
+        .filter_map(|(room, session, addresses)| {
+            let mut addresses = addresses.chain([nowhere()]);
+            let found = addresses.any(|address| bans.banned(session, address, now));
+            found.then_some((room, session))
+        })
+        .collect();
+    for (room, session) in banned {
+        engine.step(|lobby, now, changes| {
+            lobby.dismiss(session, room, IdleReason::Banned, now, changes)
+        });
     }
 }
 

@@ -66,14 +66,17 @@ pub struct Settings {
     pub virtual_time: Option<Arc<AtomicU64>>,
 }
 
+/// Is told of something.
+type Told<T> = Box<dyn Fn(&T) + Send + Sync>;
+
 /// Who is told of what.
 pub struct Listeners {
     /// What happened in the steps of this server.
-    pub changes: Box<dyn Fn(&[Change]) + Send + Sync>,
+    pub changes: Told<[Change]>,
     /// Whose state has changed, in the steps of all servers.
     pub changed: Box<dyn Fn(SessionId) + Send + Sync>,
     /// Who was seated, in the steps of all servers.
-    pub seated: Box<dyn Fn(&[SessionId]) + Send + Sync>,
+    pub seated: Told<[SessionId]>,
     /// Announcements may have been missed.
     pub missed: Box<dyn Fn() + Send + Sync>,
 }

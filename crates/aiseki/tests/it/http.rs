@@ -28,5 +28,7 @@ mod shutdown;
 mod sockets;
 /// `GET` and `DELETE /api/matching`.
 mod states;
+/// The WebSocket of a room: talking, coming and going, and how it ends.
+mod talking;
 /// Topics: titles, switching off, how many wait.
 mod topics;

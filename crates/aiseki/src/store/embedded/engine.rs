@@ -4,38 +4,49 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use aiseki_lobby::{
-    Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat, SessionId,
+    Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat, SessionId, State,
     TicketNumber, TopicId,
 };
 use rusqlite::Connection;
 
+use super::live::LiveRooms;
 use crate::clock::Clock;
 use crate::rate_limit::RateLimiter;
+use crate::rooms::RoomRules;
+
+/// Members whose time away is over and who lose their seats in one step of the writer, at most.
+const DISMISSED_AT_ONCE: usize = 1_000;
 
 /// What the writer thread owns: the state that steps change, and what they have changed so far.
 pub(super) struct Engine {
     pub(super) lobby: Lobby,
+    pub(super) live: LiveRooms,
     pub(super) limiter: RateLimiter,
     pub(super) clock: Clock,
     /// What happened since the last commit.
     pub(super) changes: Vec<Change>,
     /// Where the people who entered since the last commit came from.
     pub(super) entered_from: HashMap<SessionId, IpAddr>,
+    /// Why people lost their seats since the last commit, when it was not that they left.
+    pub(super) dismissed: HashMap<SessionId, IdleReason>,
 }
 
 impl Engine {
     pub(super) fn load(
         connection: &Connection,
         policy: Policy,
+        rules: RoomRules,
         limiter: RateLimiter,
         clock: Clock,
     ) -> rusqlite::Result<Self> {
         let mut engine = Self {
             lobby: load_lobby(connection, policy, clock.now())?,
+            live: LiveRooms::load(connection, rules, clock.now())?,
             limiter,
             clock,
             changes: Vec::new(),
             entered_from: HashMap::new(),
+            dismissed: HashMap::new(),
         };
         engine.expire_unknown_room_types(connection)?;
         Ok(engine)
@@ -58,7 +69,48 @@ impl Engine {
                 debug_assert!(strangers.is_empty(), "nothing came between the two steps");
             }
         }
+        self.follow(before, now);
         value
+    }
+
+    /// Does to the live rooms what the lobby did, from the change of this number on.
+    fn follow(&mut self, from: usize, now: Millis) {
+        let mut by = None;
+        for change in &self.changes[from..] {
+            match change {
+                Change::Reserved(reservation) => self.live.begin(reservation, now),
+                Change::Vacated { room, session } => {
+                    let reason = match self.lobby.state(*session, now) {
+                        State::Idle(Some(reason)) => reason,
+                        _ => IdleReason::Left,
+                    };
+                    self.dismissed.insert(*session, reason);
+                    self.live.leave(*room, *session, reason);
+                    by = Some(*session);
+                }
+                Change::Ended { room, .. } => self.live.end(*room, by),
+                _ => {}
+            }
+        }
+    }
+
+    /// When there is something to do with nobody asking for it.
+    pub(super) fn next_due(&self) -> Option<Millis> {
+        [self.lobby.next_due(), self.live.next_due()].into_iter().flatten().min()
+    }
+
+    /// Does what has become due.
+    pub(super) fn tick(&mut self) {
+        let now = self.clock.now();
+        if self.lobby.next_due().is_some_and(|due| due <= now) {
+            self.step(Lobby::tick);
+        }
+        for _ in 0..DISMISSED_AT_ONCE {
+            let Some((room, session)) = self.live.overdue(now) else { break };
+            self.step(|lobby, now, changes| {
+                lobby.dismiss(session, room, IdleReason::Absent, now, changes)
+            });
+        }
     }
 
     /// The operator may have changed the policy while the server was down. Nobody is left waiting in

@@ -1,6 +1,6 @@
 //! What happened, as rows of the file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use aiseki_lobby::{
@@ -8,17 +8,19 @@ use aiseki_lobby::{
 };
 use rusqlite::{Connection, params};
 
+use super::engine::Engine;
+
 /// Rows of old departures removed in one commit, at most.
 const DEPARTURES_PRUNED: u32 = 1000;
 
-/// Writes the effects of `changes` within the transaction that is open on `connection`.
+/// Writes the effects of the changes within the transaction that is open on `connection`.
 pub(super) fn write(
     connection: &Connection,
-    changes: &[Change],
-    entered_from: &HashMap<SessionId, IpAddr>,
+    engine: &Engine,
     next_ticket: TicketNumber,
     now: Millis,
 ) -> rusqlite::Result<()> {
+    let Engine { changes, entered_from, dismissed, .. } = engine;
     let gone = tickets_gone(changes);
     let mut entered = HashSet::new();
     let mut insert = connection.prepare_cached(
@@ -60,7 +62,8 @@ pub(super) fn write(
             }
             Change::Vacated { room, session } => {
                 vacate(connection, *room, *session, now)?;
-                write_departure(connection, *session, IdleReason::Left, now)?;
+                let reason = dismissed.get(session).copied().unwrap_or(IdleReason::Left);
+                write_departure(connection, *session, reason, now)?;
             }
             Change::Ended { room, people } => {
                 connection

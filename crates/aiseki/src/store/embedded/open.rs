@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 
-use aiseki_lobby::{Change, Policy};
+use aiseki_lobby::Policy;
 use rusqlite::Connection;
 
 use super::engine::{self, Engine};
@@ -17,6 +17,7 @@ use super::{EmbeddedStore, Threads, checkpoint, journal, schema};
 use crate::clock::{Clock, Stopwatch};
 use crate::config::Durability;
 use crate::rate_limit::{RateLimiter, RateLimits};
+use crate::rooms::{RoomHub, RoomRules};
 use crate::sessions::SessionKey;
 
 /// Commands that wait for the writer, at most.
@@ -36,6 +37,8 @@ pub struct Settings {
     pub policy: Policy,
     /// How often they may join; `None` for as often as they like.
     pub rate_limits: Option<RateLimits>,
+    /// What was decided about rooms.
+    pub rooms: RoomRules,
 }
 
 /// Why the store cannot be opened. Its `Display` is one line that tells an operator what to do.
@@ -110,13 +113,14 @@ impl OpenError {
 
 impl EmbeddedStore {
     /// Opens the store, or makes it. `listener` is told on the writer's thread of every commit that
-    /// changed something, and must not block.
+    /// changed something, and must not block; `hub` of what happens in rooms.
     ///
     /// # Panics
     ///
     /// When the system cannot start a thread.
     pub fn open(
         settings: &Settings,
+        hub: Arc<RoomHub>,
         listener: impl Fn(&Committed<'_>) + Send + 'static,
     ) -> Result<Self, OpenError> {
         let directory = &settings.data_dir;
@@ -135,7 +139,7 @@ impl EmbeddedStore {
         let explain = |error| OpenError::sqlite(&path, error);
         let clock = Clock::start(engine::latest_time(&connection).map_err(explain)?);
         let session_keys = session_keys(&mut connection, &clock).map_err(explain)?;
-        let load = loader(settings.policy.clone(), settings.rate_limits, clock);
+        let load = loader(settings.clone(), clock);
         let mut engine = load(&connection).map_err(explain)?;
         store_first_changes(&mut connection, &mut engine).map_err(explain)?;
 
@@ -149,6 +153,7 @@ impl EmbeddedStore {
             commands: received,
             available: Arc::clone(&available),
             listener: Box::new(listener),
+            hub: Arc::clone(&hub),
             pruned_at: 0,
             probed: Stopwatch::start(),
         };
@@ -162,6 +167,7 @@ impl EmbeddedStore {
         Ok(Self {
             commands,
             readers: Readers::new(path),
+            hub,
             clock,
             available,
             session_keys,
@@ -176,20 +182,23 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::thread::JoinH
 }
 
 fn loader(
-    policy: Policy,
-    rate_limits: Option<RateLimits>,
+    settings: Settings,
     clock: Clock,
 ) -> impl Fn(&Connection) -> rusqlite::Result<Engine> + Send {
-    move |connection| Engine::load(connection, policy.clone(), RateLimiter::new(rate_limits), clock)
+    move |connection| {
+        let limiter = RateLimiter::new(settings.rate_limits);
+        Engine::load(connection, settings.policy.clone(), settings.rooms, limiter, clock)
+    }
 }
 
 /// Loading may have ended the waits of some people already.
 fn store_first_changes(connection: &mut Connection, engine: &mut Engine) -> rusqlite::Result<()> {
-    let changes: Vec<Change> = std::mem::take(&mut engine.changes);
     let (next_ticket, now) = (engine.lobby.next_ticket(), engine.clock.now());
     let transaction = connection.transaction()?;
-    journal::write(&transaction, &changes, &engine.entered_from, next_ticket, now)?;
-    transaction.commit()
+    journal::write(&transaction, engine, next_ticket, now)?;
+    transaction.commit()?;
+    engine.changes.clear();
+    Ok(())
 }
 
 /// Takes the kernel's lock, which ends with its owner however that ends.

@@ -9,7 +9,8 @@ use crate::config::Durability;
 
 /// Each migration in its order; the number of those applied is the file's `user_version`. One that
 /// has been released is never changed.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_seating.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001_seating.sql"), include_str!("migrations/0002_rooms.sql")];
 
 /// "AISK": marks the file as ours in SQLite's header.
 const APPLICATION_ID: i32 = 0x4149_534b;
@@ -35,6 +36,8 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Connection, Op
     connection.pragma_update(None, "synchronous", synchronous).map_err(explain)?;
     // Checkpoints are made beside the writer, see checkpoint.rs.
     connection.pragma_update(None, "wal_autocheckpoint", 0).map_err(explain)?;
+    // What was said is not to be found in the file after its room has ended.
+    connection.pragma_update(None, "secure_delete", "ON").map_err(explain)?;
     connection.set_prepared_statement_cache_capacity(64);
     migrate(&mut connection, path)?;
     Ok(connection)

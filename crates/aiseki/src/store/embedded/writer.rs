@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use aiseki_lobby::{Change, Lobby, Millis};
+use aiseki_lobby::{Change, Millis};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::engine::Engine;
-use super::journal;
+use super::{journal, rooms};
 use crate::clock::Stopwatch;
+use crate::rooms::{RoomHub, Signal};
 
 /// Commands of one commit, at most: the first of them would otherwise wait for too many others.
 const GROUP: usize = 1024;
@@ -71,6 +72,7 @@ pub(super) struct Writer {
     pub(super) commands: Receiver<Command>,
     pub(super) available: Arc<AtomicBool>,
     pub(super) listener: Listener,
+    pub(super) hub: Arc<RoomHub>,
     pub(super) pruned_at: Millis,
     /// Since the store was last found to be away.
     pub(super) probed: Stopwatch,
@@ -102,7 +104,7 @@ impl Writer {
     /// How long to wait for a command before something is to be done without one.
     fn patience(&self) -> Option<Duration> {
         let Some(engine) = &self.engine else { return Some(PROBE_EVERY) };
-        let due = engine.lobby.next_due()?;
+        let due = engine.next_due()?;
         Some(Duration::from_millis(due.saturating_sub(engine.clock.now())))
     }
 
@@ -141,9 +143,8 @@ impl Writer {
 
     /// Does what has become due with nobody asking for it.
     fn tick(&mut self) {
-        let Some(engine) = &mut self.engine else { return };
-        if engine.lobby.next_due().is_some_and(|due| due <= engine.clock.now()) {
-            engine.step(Lobby::tick);
+        if let Some(engine) = &mut self.engine {
+            engine.tick();
         }
     }
 
@@ -151,7 +152,7 @@ impl Writer {
         let commands = answers.len();
         let mut succeeded = self.engine.is_some();
         if let Some(engine) = &mut self.engine
-            && !engine.changes.is_empty()
+            && (!engine.changes.is_empty() || engine.live.unwritten())
         {
             let watch = Stopwatch::start();
             let now = engine.clock.now();
@@ -163,13 +164,24 @@ impl Writer {
                     }
                     let changes = std::mem::take(&mut engine.changes);
                     engine.entered_from.clear();
+                    engine.dismissed.clear();
+                    engine.live.ended.clear();
                     let took = watch.elapsed();
                     (self.listener)(&Committed { changes: &changes, commands, took });
+                    for said in engine.live.said.drain(..) {
+                        self.hub.tell(said.room, Signal::Said(said));
+                    }
                 }
                 Err(error) => {
                     succeeded = false;
                     self.fail(&error);
                 }
+            }
+        }
+        // Who is here is not in the file, so this needs no commit; it comes after what was said.
+        if let Some(engine) = &mut self.engine {
+            for room in engine.live.changed.drain() {
+                self.hub.tell(room, Signal::Changed);
             }
         }
         for answer in answers {
@@ -224,6 +236,7 @@ impl Writer {
                 );
                 self.engine = Some(engine);
                 self.available.store(true, Ordering::Release);
+                self.hub.tell_all();
             }
             Err(error) => {
                 tracing::debug!(file = %self.path.display(), %error, "the store is still away");
@@ -248,7 +261,8 @@ fn write_changes(
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let next_ticket = engine.lobby.next_ticket();
-    journal::write(&transaction, &engine.changes, &engine.entered_from, next_ticket, now)?;
+    journal::write(&transaction, engine, next_ticket, now)?;
+    rooms::write(&transaction, &engine.live, now)?;
     if prune {
         journal::prune_departures(&transaction, now)?;
     }

@@ -1,5 +1,7 @@
 //! Reading and writing what scripts answer and take.
 
+use std::fmt::Write as _;
+
 use aiseki_lobby::{
     Change, IdleReason, Kind, Millis, Policy, Queue, Reservation, Reserved, RoomId, Seat,
     SessionId, State, TicketNumber, TopicId, Waiting,
@@ -195,7 +197,7 @@ pub(super) fn policy(policy: &Policy, width: Millis, untended: Millis) -> String
         u8::from(policy.merge_fallback),
     );
     for room_type in policy.room_types.iter() {
-        text.push_str(&format!(" {}:{}", room_type.size, room_type.fallback.unwrap_or(0)));
+        let _ = write!(text, " {}:{}", room_type.size, room_type.fallback.unwrap_or(0));
     }
     text
 }

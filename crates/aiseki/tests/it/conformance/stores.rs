@@ -7,6 +7,7 @@ use aiseki::config::Durability;
 use aiseki::conversations::ConversationStore;
 use aiseki::matching::LobbyStore;
 use aiseki::rate_limit::RateLimits;
+use aiseki::rooms::{RoomHub, RoomRules};
 use aiseki::store::embedded::{EmbeddedStore, Settings};
 use aiseki::topics::TopicStore;
 use aiseki_lobby::Policy;
@@ -26,6 +27,7 @@ pub(crate) trait Store: LobbyStore + TopicStore + BanStore + ConversationStore {
 pub(crate) struct Rules {
     pub(crate) policy: Policy,
     pub(crate) limits: Option<RateLimits>,
+    pub(crate) rooms: RoomRules,
 }
 
 /// Where a store keeps its data; empty at first, and the same when it is opened again.
@@ -46,9 +48,11 @@ impl Place for Directory {
             durability: Durability::Normal,
             policy: rules.policy,
             rate_limits: rules.limits,
+            rooms: rules.rooms,
         };
         Box::pin(async move {
-            let store = EmbeddedStore::open(&settings, |_| {}).expect("the store opens");
+            let store =
+                EmbeddedStore::open(&settings, RoomHub::new(), |_| {}).expect("the store opens");
             Arc::new(store) as Arc<dyn Store>
         })
     }

@@ -8,7 +8,7 @@ use crate::harness::{Metrics, Server, Settings};
 async fn health_and_readiness_say_that_all_is_well() {
     let server = Server::start().await;
     assert_eq!(server.client.get("/healthz").await.expect(200), json!({ "status": "ok" }));
-    let ready = json!({ "status": "ready", "checks": { "store": "ok" } });
+    let ready = json!({ "status": "ready", "checks": { "store": "ok", "records": "ok" } });
     assert_eq!(server.client.get("/readyz").await.expect(200), ready);
 }
 

@@ -13,8 +13,8 @@ async fn a_room_is_seen_by_its_members_and_by_operators_alone() {
         assert_eq!((&view["room_id"], &view["topic_id"]), (&json!(room), &json!(topic)));
         assert_eq!((&view["topic"], &view["room_type"]), (&json!("Whatever it is"), &json!(3)));
         assert_eq!((&view["status"], &view["ended_at"]), (&json!("live"), &json!(null)));
-        let seats = json!([{ "seat": 1, "state": "here" }, { "seat": 2, "state": "here" },
-            { "seat": 3, "state": "here" }]);
+        let seats = json!([{ "seat": 1, "state": "away" }, { "seat": 2, "state": "away" },
+            { "seat": 3, "state": "away" }]);
         assert_eq!(view["seats"], seats);
     }
     let of_operator = server.admin().get(&format!("/api/rooms/{room}")).await.expect(200);

@@ -44,7 +44,7 @@ impl Subject {
         };
         let listeners = Listeners {
             changes: Box::new(move |changes| {
-                told.lock().expect("whole").extend_from_slice(changes)
+                told.lock().expect("whole").extend_from_slice(changes);
             }),
             changed: Box::new(|_| {}),
             seated: Box::new(|_| {}),
@@ -329,6 +329,7 @@ fn alone_by_rule() -> Vec<Scenario> {
 async fn redis_seats_people_as_the_lobby_does() {
     // What the store logs belongs to a failure.
     let _ = tracing_subscriber::fmt().with_test_writer().try_init();
+    #[expect(clippy::disallowed_methods, reason = "a campaign is asked for, not configured")]
     let campaign = std::env::var(CAMPAIGN).ok().and_then(|steps| steps.parse().ok());
     let steps: u64 = campaign.unwrap_or(STEPS);
     let redis = Redis::with(RedisOptions::default()).expect("a Redis");
