@@ -146,7 +146,8 @@ impl End {
 
 /// Reads a line; the error says in one clause what is wrong with it.
 pub fn read(text: &str) -> Result<Line, String> {
-    let line = serde_json::from_str(text).map_err(|error| format!("is not understood ({error})"))?;
+    let line =
+        serde_json::from_str(text).map_err(|error| format!("is not understood ({error})"))?;
     match line {
         Line::Aiseki { version, .. } if version != VERSION => {
             Err(format!("is of version {version}, and this program reads {VERSION}"))
@@ -178,7 +179,9 @@ mod optional_id {
         id.map(|id| id.to_string()).serialize(to)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Uuid>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Uuid>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
         text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
     }

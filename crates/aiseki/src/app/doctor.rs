@@ -135,7 +135,8 @@ async fn compare_seats(
         count += people.len();
         if !people.is_empty() {
             let rows = records.seats_of(&people).await?;
-            let lacking = page.seats.iter().filter(|(session, room)| rows.get(session) != Some(room));
+            let lacking =
+                page.seats.iter().filter(|(session, room)| rows.get(session) != Some(room));
             without_row.extend(lacking.map(|(session, _)| *session));
         }
         astray.extend(page.astray);

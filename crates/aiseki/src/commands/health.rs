@@ -44,12 +44,11 @@ impl Health {
             .build()
             .map_err(|error| Failure::new(Exit::Failed, format_args!("no runtime: {error}")))?;
         let asked = runtime.block_on(timeout(PATIENCE, ask(&server, route)));
-        let (status, body) = asked.unwrap_or_else(|_| Err("no answer in time".into())).map_err(
-            |error| {
+        let (status, body) =
+            asked.unwrap_or_else(|_| Err("no answer in time".into())).map_err(|error| {
                 let text = format!("no server answers at {server}: {error}");
                 Failure::new(Exit::Unreachable, output::visible(&text))
-            },
-        )?;
+            })?;
         if status != StatusCode::OK {
             let text = format!("{server} answers {status}: {}", body.trim());
             return Err(Failure::new(Exit::Failed, output::visible(&text)));

@@ -7,7 +7,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::file;
-use super::values::{admin_token, database_url};
+use super::urls::database_url;
+use super::values::admin_token;
 use super::{
     CONFIG_VARIABLE, ConfigError, Environment, Flags, Role, SERVER_VARIABLE, SETTINGS, Secret,
     Setting,

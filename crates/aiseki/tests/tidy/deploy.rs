@@ -53,15 +53,16 @@ fn the_load_balancer_is_told_all_that_it_asks_for() {
 fn names_below<'a>(compose: &'a str, heading: &str) -> BTreeSet<&'a str> {
     let lines = compose.lines().skip_while(|line| *line != format!("{heading}:"));
     let lines = lines.skip(1).take_while(|line| line.is_empty() || line.starts_with([' ', '#']));
-    let second = lines.filter_map(|line| line.strip_prefix("  ")).filter(|line| {
-        !line.starts_with([' ', '#']) && !line.is_empty()
-    });
+    let second = lines
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with([' ', '#']) && !line.is_empty());
     second.map(|line| line.split(':').next().unwrap_or(line)).collect()
 }
 
 /// What stands in brackets after a key, wherever it is.
 fn listed<'a>(compose: &'a str, key: &str) -> BTreeSet<&'a str> {
-    let lines = compose.lines().filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": ["));
+    let lines =
+        compose.lines().filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": ["));
     lines.flat_map(|line| line.trim_end_matches(']').split(", ")).collect()
 }
 

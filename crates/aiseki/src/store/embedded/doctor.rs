@@ -28,7 +28,8 @@ pub fn examine(data_dir: &Path) -> Vec<Finding> {
     let connection = match schema::open_reader(&path) {
         Ok(connection) => connection,
         Err(error) => {
-            let text = format!("{} cannot be opened ({error}): mend its permissions", path.display());
+            let text =
+                format!("{} cannot be opened ({error}): mend its permissions", path.display());
             findings.push(wrong("store", text));
             return findings;
         }
@@ -42,7 +43,8 @@ pub fn examine(data_dir: &Path) -> Vec<Finding> {
             findings.push(good("integrity", "every page and index of the file is whole"));
         }
         Ok(faults) => {
-            let text = format!("the file is damaged ({}): put a backup in its place", some_of(&faults));
+            let text =
+                format!("the file is damaged ({}): put a backup in its place", some_of(&faults));
             findings.push(wrong("integrity", text));
         }
         Err(error) => {
@@ -71,9 +73,10 @@ fn space(data_dir: &Path, path: &Path) -> Finding {
             );
             wrong("disk", text)
         }
-        Ok(_) if log > LONG_LOG => {
-            note("disk", format!("{sizes}: the log is long; does something read the file for hours?"))
-        }
+        Ok(_) if log > LONG_LOG => note(
+            "disk",
+            format!("{sizes}: the log is long; does something read the file for hours?"),
+        ),
         Ok(free) => good("disk", format!("{sizes}, {} MiB are free", mib(free))),
         Err(error) => note("disk", format!("{sizes}; what is free is not known ({error})")),
     }
@@ -110,11 +113,13 @@ fn contents(connection: &Connection) -> rusqlite::Result<Vec<Finding>> {
         findings.push(wrong("rooms", text));
     }
     if twice > 0 {
-        let text = format!("{twice} people sit in two rooms: `aiseki rooms close` ends one of them");
+        let text =
+            format!("{twice} people sit in two rooms: `aiseki rooms close` ends one of them");
         findings.push(wrong("rooms", text));
     }
     if keys == 0 {
-        let text = "there is none: the next start makes a new one, and nobody's token counts any more";
+        let text =
+            "there is none: the next start makes a new one, and nobody's token counts any more";
         findings.push(wrong("session keys", text));
     }
     Ok(findings)

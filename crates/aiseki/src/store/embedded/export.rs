@@ -104,8 +104,9 @@ fn write(
         "SELECT seat, session_id, requested_size, joined_at, left_at FROM participants
          WHERE conversation_id = ? ORDER BY seat",
     )?;
-    let mut conversations = connection
-        .prepare("SELECT id, topic_id, size, created_at, ended_at FROM conversations ORDER BY id")?;
+    let mut conversations = connection.prepare(
+        "SELECT id, topic_id, size, created_at, ended_at FROM conversations ORDER BY id",
+    )?;
     let mut rows = conversations.query([])?;
     while let Some(row) = rows.next()? {
         let id: [u8; 16] = row.get(0)?;

@@ -126,7 +126,10 @@ impl Examination {
         let row = self.one(SETTINGS).await?;
         let (major, version): (i32, &str) = (row.get(0), row.get(1));
         let mut findings = vec![if major < OLDEST {
-            wrong("version", format!("PostgreSQL {version} is too old: {OLDEST} or later is needed"))
+            wrong(
+                "version",
+                format!("PostgreSQL {version} is too old: {OLDEST} or later is needed"),
+            )
         } else {
             good("version", format!("PostgreSQL {version}"))
         }];
@@ -179,7 +182,9 @@ impl Examination {
     pub async fn schema(&self) -> Asked<(Finding, bool)> {
         let looked = migrations::look(&self.client).await.map_err(|error| explain(&error))?;
         Ok(match looked {
-            Ok(None) => (note("schema", "no tables yet: the first server that starts makes them"), false),
+            Ok(None) => {
+                (note("schema", "no tables yet: the first server that starts makes them"), false)
+            }
             Ok(Some((applied, 0))) => (good("schema", format!("version {applied}")), true),
             Ok(Some((applied, missing))) => {
                 let text = format!(
@@ -226,10 +231,7 @@ impl Examination {
     }
 
     /// Live seats in the order of their people, after this person.
-    pub async fn seats_after(
-        &self,
-        after: Option<SessionId>,
-    ) -> Asked<Vec<(SessionId, RoomId)>> {
+    pub async fn seats_after(&self, after: Option<SessionId>) -> Asked<Vec<(SessionId, RoomId)>> {
         let from = match after {
             None => 0,
             Some(session) => match u128::from_be_bytes(session.0).checked_add(1) {
@@ -255,7 +257,10 @@ fn seat(row: &Row) -> (SessionId, RoomId) {
 
 fn durability(fsync: bool, synchronous_commit: &str, full_page_writes: bool) -> Finding {
     if !fsync {
-        return wrong("durability", "fsync is off: a power cut can destroy the database; turn it on");
+        return wrong(
+            "durability",
+            "fsync is off: a power cut can destroy the database; turn it on",
+        );
     }
     if !full_page_writes {
         return wrong(

@@ -134,10 +134,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    async fn all(
-        &mut self,
-        lines: &mut Receiver<Result<Line, String>>,
-    ) -> Result<(), ImportError> {
+    async fn all(&mut self, lines: &mut Receiver<Result<Line, String>>) -> Result<(), ImportError> {
         let mut next = async || lines.recv().await.transpose().map_err(ImportError::Lines);
         if !matches!(next().await?, Some(Line::Aiseki { .. })) {
             return Err(ImportError::Lines("this is no export of aiseki".into()));
@@ -209,10 +206,7 @@ impl Import<'_> {
         let (created, until) = (time(ban.created_at_ms), ban.expires_at_ms.map(time));
         let added = self
             .transaction
-            .execute(
-                BAN,
-                &[&ban.id, &ban.session, &ban.network, &ban.reason, &created, &until],
-            )
+            .execute(BAN, &[&ban.id, &ban.session, &ban.network, &ban.reason, &created, &until])
             .await?;
         self.done.added.bans += added;
         let known = self

@@ -61,12 +61,7 @@ type Asked<T> = Result<T, String>;
 
 impl Examination {
     /// Of the Redis at this place, for a server with this policy.
-    pub fn new(
-        server: Server,
-        namespace: &str,
-        policy: &Policy,
-        eviction_accepted: bool,
-    ) -> Self {
+    pub fn new(server: Server, namespace: &str, policy: &Policy, eviction_accepted: bool) -> Self {
         let server = server.with_timeouts(TIMEOUTS);
         let width = alarm_width(policy, false);
         let text = words::policy(policy, width, untended(policy, tick_every(policy)));
@@ -203,7 +198,8 @@ impl Examination {
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(self.keys.reservations()).arg(cursor).arg("COUNT").arg(PAGE);
-            let mut answer = Words::of(self.link.query(&scan).await.map_err(said)?).map_err(said)?;
+            let mut answer =
+                Words::of(self.link.query(&scan).await.map_err(said)?).map_err(said)?;
             cursor = answer.number().map_err(said)?;
             let mut page = answer.list().map_err(said)?;
             while !page.is_empty() {
