@@ -43,7 +43,7 @@ impl Health {
             .enable_all()
             .build()
             .map_err(|error| Failure::new(Exit::Failed, format_args!("no runtime: {error}")))?;
-        let asked = runtime.block_on(timeout(PATIENCE, ask(&server, route)));
+        let asked = runtime.block_on(async { timeout(PATIENCE, ask(&server, route)).await });
         let (status, body) =
             asked.unwrap_or_else(|_| Err("no answer in time".into())).map_err(|error| {
                 let text = format!("no server answers at {server}: {error}");
