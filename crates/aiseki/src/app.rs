@@ -1,9 +1,11 @@
 //! The wiring: the only place that names adapters.
 
+mod doctor;
 mod listeners;
 mod presence;
 mod shared;
 mod stores;
+mod transfer;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,8 +21,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::doctor::{Chapter, examine};
 use self::shared::{NotReady, SharedStores};
 use self::stores::{Closing, Stores};
+pub use self::transfer::{Imported, Origin, export, import};
 use crate::bans::Bans;
 use crate::config::Config;
 use crate::http::{self, App, Listener, Outside, Services};

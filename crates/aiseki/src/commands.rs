@@ -6,6 +6,8 @@ mod bench;
 mod child;
 mod client;
 mod config;
+mod doctor;
+mod health;
 mod mq;
 mod output;
 mod queues;
@@ -14,6 +16,7 @@ mod serve;
 mod server_url;
 mod simulate;
 mod topics;
+mod transfer;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -84,7 +87,11 @@ struct Cli {
 enum Command {
     Serve(serve::Serve),
     Config(config::ShowConfig),
+    Doctor(doctor::Doctor),
+    Health(health::Health),
     Backup(backup::Backup),
+    Export(transfer::Export),
+    Import(transfer::Import),
     Bench(bench::Bench),
     BenchEmpty(bench::BenchEmpty),
     Simulate(simulate::Simulate),
@@ -100,7 +107,11 @@ impl Command {
         match self {
             Self::Serve(command) => command.run(environment),
             Self::Config(command) => command.run(environment),
+            Self::Doctor(command) => command.run(environment),
+            Self::Health(command) => command.run(environment),
             Self::Backup(command) => command.run(environment),
+            Self::Export(command) => command.run(environment),
+            Self::Import(command) => command.run(environment),
             Self::Bench(command) => command.run(environment),
             Self::BenchEmpty(command) => command.run(),
             Self::Simulate(command) => command.run(environment),

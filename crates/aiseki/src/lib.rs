@@ -11,6 +11,7 @@ pub mod clock;
 pub mod commands;
 pub mod config;
 pub mod conversations;
+pub mod doctor;
 pub mod duration;
 #[doc(hidden)]
 pub mod fuzz;
@@ -27,3 +28,4 @@ pub mod sessions;
 pub mod shared;
 pub mod store;
 pub mod topics;
+pub mod transfer;

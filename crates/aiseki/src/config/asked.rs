@@ -7,6 +7,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::file;
+use super::urls::database_url;
 use super::values::admin_token;
 use super::{
     CONFIG_VARIABLE, ConfigError, Environment, Flags, Role, SERVER_VARIABLE, SETTINGS, Secret,
@@ -124,6 +125,15 @@ impl Asked {
         };
         let token = admin_token(&given.text).map_err(|reason| self.refuse(setting, &reason))?;
         Ok(Some((token, &given.source)))
+    }
+
+    /// The database alone, for commands that need no other setting.
+    pub fn database_url(&self) -> Result<Option<Secret>, ConfigError> {
+        let setting = SETTINGS.iter().find(|setting| setting.name == "database_url");
+        let Some((setting, given)) = setting.and_then(|s| Some((s, self.given(s)?))) else {
+            return Ok(None);
+        };
+        database_url(&given.text).map(Some).map_err(|reason| self.refuse(setting, &reason))
     }
 
     /// How to name a setting to the operator.

@@ -21,6 +21,21 @@ impl Flags {
         Self { layer: token.into_iter().collect(), config }
     }
 
+    /// The flags of an import: where the file is, and the database.
+    pub fn of_import(
+        config: Option<String>,
+        database_url: Option<String>,
+        database_url_file: Option<String>,
+    ) -> Self {
+        let given = |name: &str, flag: &str, text: Option<String>| {
+            let source = Source::Flag(flag.into());
+            text.map(|text| (name.into(), Given { text, source }))
+        };
+        let url = given("database_url", "--database-url", database_url);
+        let file = given("database_url_file", "--database-url-file", database_url_file);
+        Self { layer: url.into_iter().chain(file).collect(), config }
+    }
+
     pub(super) fn layer(&self) -> &Layer {
         &self.layer
     }

@@ -5,7 +5,9 @@
 
 mod backup;
 mod checkpoint;
+mod doctor;
 mod engine;
+mod export;
 mod journal;
 mod live;
 mod open;
@@ -27,6 +29,8 @@ use rusqlite::{Transaction, params};
 use tokio::sync::oneshot;
 
 pub use backup::{BackupError, backup};
+pub use doctor::examine;
+pub use export::{ExportError, export};
 pub use open::{OpenError, Settings};
 pub use writer::Committed;
 

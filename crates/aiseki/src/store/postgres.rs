@@ -6,6 +6,8 @@
 
 mod bans;
 mod conversations;
+mod doctor;
+mod import;
 mod link;
 mod migrations;
 mod notices;
@@ -22,6 +24,8 @@ use aiseki_lobby::{Millis, Reservation, RoomId, Seat, SessionId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+pub use doctor::{Examination, NoExamination};
+pub use import::{ImportError, Imported, import};
 pub use migrations::MigrateError;
 pub use notices::Notice;
 pub use sql::STATEMENTS;

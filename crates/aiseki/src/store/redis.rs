@@ -6,6 +6,7 @@ mod announcements;
 mod batch;
 mod calls;
 mod check;
+mod doctor;
 mod keys;
 mod rooms;
 mod scripts;
@@ -24,6 +25,7 @@ use aiseki_mq::{
 use tokio::task::JoinHandle;
 
 pub use check::CheckError;
+pub use doctor::{Examination, Looked, Page};
 pub use scripts::all_scripts;
 
 use self::batch::Batch;

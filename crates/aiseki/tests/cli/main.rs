@@ -2,6 +2,8 @@
 
 mod admin;
 mod backup;
+mod doctor;
+mod health;
 mod help;
 mod operators;
 mod program;
@@ -9,3 +11,4 @@ mod queues;
 mod running;
 mod settings;
 mod simulate;
+mod transfer;

@@ -54,6 +54,12 @@ impl Running {
         ended.stdout
     }
 
+    /// Runs a command that needs no server, in its directory; it must succeed.
+    pub(crate) fn done_here(&self, arguments: &[&str]) {
+        let ended = self.program.run(arguments);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+
     /// A new person's token.
     pub(crate) fn person(&self) -> String {
         let answer = self.call("POST", "/api/session", "", "");

@@ -14,6 +14,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("records", &["port"]),
     ("sessions", &[]),
     ("topics", &["port"]),
+    ("doctor", &[]),
+    ("transfer", &[]),
     // What was decided: it is read by those above, and knows none of them.
     ("config", &["duration", "rate_limit"]),
     // Use cases.
@@ -33,6 +35,8 @@ const FLOORS: &[(&str, &[&str])] = &[
             "clock",
             "config",
             "conversations",
+            "doctor",
+            "duration",
             "matching",
             "port",
             "rate_limit",
@@ -41,6 +45,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "sessions",
             "shared",
             "topics",
+            "transfer",
         ],
     ),
     // The west wing: the only code that knows HTTP.
@@ -66,8 +71,10 @@ const FLOORS: &[(&str, &[&str])] = &[
         "app",
         &[
             "bans",
+            "clock",
             "config",
             "conversations",
+            "doctor",
             "http",
             "matching",
             "metrics",
@@ -79,9 +86,10 @@ const FLOORS: &[(&str, &[&str])] = &[
             "shared",
             "store",
             "topics",
+            "transfer",
         ],
     ),
-    ("commands", &["app", "clock", "config", "duration"]),
+    ("commands", &["app", "clock", "config", "doctor", "duration"]),
     // Parsers of outside bytes, for fuzzing.
     ("fuzz", &["config", "duration", "http", "rate_limit", "sessions"]),
 ];

@@ -108,6 +108,19 @@ pub(super) async fn migrate(link: &Link) -> Result<(), MigrateError> {
     migrated.await.map_err(failed)?
 }
 
+/// How many migrations the database has seen, and how many it lacks; `None` when it has no tables of
+/// ours. Changes nothing.
+pub(super) async fn look(
+    client: &impl GenericClient,
+) -> Result<Result<Option<(usize, usize)>, MigrateError>, tokio_postgres::Error> {
+    let exists = "SELECT to_regclass('aiseki_migrations') IS NOT NULL";
+    if !client.query_one(exists, &[]).await?.get::<_, bool>(0) {
+        return Ok(Ok(None));
+    }
+    let missing = missing(client).await?;
+    Ok(missing.map(|missing| Some((MIGRATIONS.len() - missing.len(), missing.len()))))
+}
+
 fn failed(failure: Failure) -> MigrateError {
     match failure {
         Failure::Away => Unavailable.into(),

@@ -4,7 +4,7 @@ use super::calls::When;
 use super::{RedisStore, scripts};
 
 /// The version of the layout of keys that this program reads and writes.
-const LAYOUT: u32 = 1;
+pub(super) const LAYOUT: u32 = 1;
 /// The first version of Redis that has what the scripts need, and of Valkey.
 const OLDEST: (u32, u32) = (7, 8);
 

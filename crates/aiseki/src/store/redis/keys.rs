@@ -63,6 +63,11 @@ impl Keys {
         format!("{}:layout", self.base)
     }
 
+    /// How the last server that began seats people.
+    pub(super) fn policy(&self) -> String {
+        format!("{}:matching:policy", self.base)
+    }
+
     /// The channel of announcements.
     pub(super) fn announcements(&self) -> String {
         format!("{}:matching:announcements", self.base)

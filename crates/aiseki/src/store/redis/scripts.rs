@@ -62,4 +62,8 @@ scripts! {
     TALK_READ = "talk_read",
     TALK_ATTEND = "talk_attend",
     TALK_SWEEP = "talk_sweep",
+    DOCTOR = "doctor",
+    DOCTOR_QUEUE = "doctor_queue",
+    DOCTOR_KEYS = "doctor_keys",
+    DOCTOR_SEATS = "doctor_seats",
 }
