@@ -170,17 +170,22 @@ pub(super) async fn enter(
     let mut words = inner.run_step(&scripts::ENTER, &call, When::There).await?;
     let read = |words: &mut Words| {
         let mut replies = words.list()?;
-        joins.iter().map(|_| entry(&inner, replies.list()?)).collect::<Result<Vec<_>, _>>()
+        let known = words.number::<u8>()? == 1;
+        joins.iter().map(|_| entry(&inner, replies.list()?, known)).collect::<Result<Vec<_>, _>>()
     };
     read(&mut words).map_err(unreadable)
 }
 
-fn entry(inner: &Inner, mut reply: Words) -> Result<Result<Entry, NotEntered>, Unreadable> {
+fn entry(
+    inner: &Inner,
+    mut reply: Words,
+    seats_known: bool,
+) -> Result<Result<Entry, NotEntered>, Unreadable> {
     let policy = &inner.policy;
     Ok(match reply.text()?.as_str() {
         word @ ("entered" | "reserved") => {
             let entered = Entered { state: reply.state(policy)? };
-            Ok(Entry { entered, reserved: word == "reserved" })
+            Ok(Entry { entered, reserved: word == "reserved", seats_known })
         }
         "limited" => Err(NotEntered::RateLimited(Limited { retry_after: reply.number()? })),
         "already" => Err(match reply.state(policy)? {
