@@ -91,6 +91,22 @@ impl Inner {
         self.link.query(command).await.map_err(|error| self.failed(&error))
     }
 
+    /// Notes a word about the store as a whole, for so many milliseconds, also when memory is short;
+    /// false when there was one already that stays.
+    pub(super) async fn note(
+        &self,
+        key: &str,
+        word: &str,
+        lasts: Option<Millis>,
+        stays: bool,
+    ) -> Result<bool, Unavailable> {
+        let mut call = scripts::SET.on(&[key.to_owned()]);
+        call.arg(word).arg(lasts.map(|lasts| lasts.to_string()).unwrap_or_default());
+        call.arg(u8::from(stays));
+        let mut words = self.run(&scripts::SET, &call, When::Always).await?;
+        Ok(words.number::<u8>().map_err(unreadable)? == 1)
+    }
+
     /// Notes and logs why something could not be done.
     pub(super) fn failed(&self, error: &Error) -> Unavailable {
         if is_short_of_memory(error) {

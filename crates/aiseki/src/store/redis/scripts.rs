@@ -55,5 +55,6 @@ scripts! {
     BEGIN = "begin",
     ROUSE = "rouse",
     RUN = "run",
+    SET = "set",
     CHECK = "check",
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{ADMIN_TOKEN, Client, Person, Program, Settings, eventually, within};
+use super::{ADMIN_TOKEN, Client, Person, Program, Settings, eventually, pass, within};
 
 /// After an outage or a death everything is as it should be within this time; by the contract it is
 /// six seconds, and a busy machine needs some more.
@@ -273,9 +273,17 @@ impl Person {
 
     /// Waits until the state has this status.
     pub(crate) async fn becomes(&self, status: &str) -> Value {
-        eventually(&format!("somebody is {status}"), async || {
-            self.try_state().await.filter(|state| state["status"] == status)
-        })
-        .await
+        let mut last = None;
+        let becoming = async {
+            loop {
+                last = self.try_state().await;
+                match &last {
+                    Some(state) if state["status"] == status => return state.clone(),
+                    _ => pass(Duration::from_millis(10)).await,
+                }
+            }
+        };
+        let state = tokio::time::timeout(SETTLED, becoming).await;
+        state.unwrap_or_else(|_| panic!("{} is not {status}: {last:?}", self.session()))
     }
 }

@@ -239,11 +239,16 @@ async fn harm(pair: &mut Pair, world: &World, dice: &mut Dice) -> String {
 
 /// Every room that anybody was told of exists once, with exactly these people among its own.
 fn judge(pair: &Pair, world: &World) {
-    for (room, told) in &*world.told.lock().unwrap() {
-        let people = pair
-            .sql(&format!("SELECT session_id FROM participants WHERE conversation_id = '{room}'"));
-        let people: BTreeSet<String> = people.lines().map(str::to_owned).collect();
-        assert!(told.is_subset(&people), "{room}: told {told:?}, written {people:?}");
+    // Copied, because people must not wait for the judge; and first, so that what was told is written.
+    let told = world.told.lock().unwrap().clone();
+    let mut written: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in pair.sql("SELECT conversation_id, session_id FROM participants").lines() {
+        let (room, session) = line.split_once('|').expect("two columns");
+        written.entry(room.to_owned()).or_default().insert(session.to_owned());
+    }
+    for (room, told) in told {
+        let people = written.get(&room).unwrap_or_else(|| panic!("{room} is not written"));
+        assert!(told.is_subset(people), "{room}: told {told:?}, written {people:?}");
     }
 }
 
