@@ -93,6 +93,12 @@ impl SharedLobby {
         if self.seats.0.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             return Ok(());
         }
+        // Another server may have read them back since.
+        let runs = self.waiting.runs().await?;
+        if runs.current == runs.seats_known_in {
+            self.set_seats_known(Some(runs.current));
+            return Ok(());
+        }
         self.restore_seat(session).await.map(|_| ())
     }
 

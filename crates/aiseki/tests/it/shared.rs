@@ -1,5 +1,7 @@
 //! Many servers on shared stores.
 
+/// The cases of the field, on two servers.
+mod cases;
 /// People for as long as asked, while everything around them breaks.
 mod chaos;
 /// The database goes away, hangs, or refuses.

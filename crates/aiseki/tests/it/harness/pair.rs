@@ -170,7 +170,15 @@ impl Pair {
     /// A topic that both servers know.
     pub(crate) async fn topic(&self, title: &str) -> i64 {
         let running = self.servers.iter().flatten().next().expect("one runs");
-        running.topic(title).await
+        let id = running.topic(title).await;
+        for program in self.servers.iter().flatten() {
+            eventually("the server knows the topic", async || {
+                let topics = program.client.get("/api/topics").await.expect(200);
+                topics["topics"].as_array()?.iter().any(|topic| topic["id"] == id).then_some(())
+            })
+            .await;
+        }
+        id
     }
 
     /// People seated together, and their room.
