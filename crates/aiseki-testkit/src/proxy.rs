@@ -69,6 +69,11 @@ impl Proxy {
         lock(&self.state).refuse = on;
     }
 
+    /// From now on new connections lead to the server on this port.
+    pub fn lead_to(&self, port: u16) {
+        lock(&self.state).upstream = Some(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+
     /// The next request that contains `needle` reaches the server and is executed; its reply is
     /// swallowed and the connection is cut.
     pub fn lose_reply_to(&self, needle: &[u8]) {

@@ -184,12 +184,30 @@ pub fn starting_router(base_path: &str) -> Router {
         .route("/healthz", get(ops::healthz))
         .route("/readyz", get(ops::starting))
         .fallback(|| async { Problem::from(Unavailable) });
-    match base_path {
+    let routes = match base_path {
         "/" => routes,
         base => {
             Router::new().nest(base, routes).fallback(|| async { Problem::new(Code::NotFound) })
         }
-    }
+    };
+    routes.layer(middleware::from_fn(guarded))
+}
+
+/// What every answer says to caches and browsers, also before the stores are there.
+fn guard(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        HeaderName::from_static("referrer-policy"),
+        HeaderValue::from_static("no-referrer"),
+    );
+}
+
+async fn guarded(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    guard(&mut response);
+    response
 }
 
 /// A handler that does nothing, wherever it is asked.
@@ -220,13 +238,7 @@ async fn observe(State(services): Shared, request: Request, next: Next) -> Respo
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
-    let headers = response.headers_mut();
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(
-        HeaderName::from_static("referrer-policy"),
-        HeaderValue::from_static("no-referrer"),
-    );
+    guard(&mut response);
     // A path or a method that we do not know is the client's text, and could be anything.
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     let method = match method {

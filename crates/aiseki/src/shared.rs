@@ -4,6 +4,7 @@
 //! Every call can be repeated, and every server does everything: the path by which a server takes
 //! over what another left behind is the path that is always taken.
 
+mod failpoint;
 mod keeper;
 mod lobby;
 mod recorder;
@@ -134,6 +135,8 @@ pub struct Entry {
     pub entered: Entered,
     /// Whether a room with this person was formed in this step.
     pub reserved: bool,
+    /// Whether the store had all live seats at this step, so that this person surely holds none.
+    pub seats_known: bool,
 }
 
 /// What a tick did and leaves.

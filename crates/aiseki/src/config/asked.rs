@@ -220,6 +220,10 @@ fn configuration_file(
 fn variables(environment: &Environment) -> Result<(Layer, Vec<String>), ConfigError> {
     let mut known: BTreeMap<String, Option<String>> =
         [CONFIG_VARIABLE, SERVER_VARIABLE].map(|name| (name.to_owned(), None)).into();
+    if cfg!(debug_assertions) {
+        // Read where it is used: it is for tests and no setting.
+        known.insert("AISEKI_FAILPOINT".to_owned(), None);
+    }
     for setting in SETTINGS {
         known.insert(setting.variable(), Some(setting.name.to_owned()));
         if let Some(key) = setting.file_name() {

@@ -11,7 +11,7 @@ use aiseki_lobby::{
 };
 use tokio::sync::oneshot;
 
-use super::{PEOPLE_AT_ONCE, WaitingStore};
+use super::{PEOPLE_AT_ONCE, WaitingStore, failpoint};
 use crate::bans::{BanSubject, Bans};
 use crate::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength, TurnedAway};
 use crate::port::{Pending, Unavailable};
@@ -103,8 +103,22 @@ impl SharedLobby {
         if self.seats.0.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             return Ok(());
         }
+        // Another server may have read them back since.
+        let runs = self.waiting.runs().await?;
+        if runs.current == runs.seats_known_in {
+            self.set_seats_known(Some(runs.current));
+            return Ok(());
+        }
+        self.restore_seat(session).await.map(|_| ())
+    }
+
+    /// Gives this person the seat that the records have; whether they have one.
+    async fn restore_seat(&self, session: SessionId) -> Result<bool, Unavailable> {
         let seats = self.records.seats_of(vec![session]).await?;
-        if seats.is_empty() { Ok(()) } else { self.waiting.restore_seats(seats).await }
+        if seats.is_empty() {
+            return Ok(false);
+        }
+        self.waiting.restore_seats(seats).await.map(|()| true)
     }
 
     fn hear_of(&self, session: SessionId) -> oneshot::Receiver<()> {
@@ -139,9 +153,15 @@ impl SharedLobby {
             self.waiting.expel(vec![join.session], reason).await?;
             return Ok(Err(NotEntered::TurnedAway(why)));
         }
+        // The store may have lost this person's seat since this server last looked.
+        if !entry.seats_known && self.restore_seat(join.session).await? {
+            let state = self.waiting.poll(join.session).await?;
+            return Ok(Err(NotEntered::AlreadyMatched(state)));
+        }
         if !entry.reserved {
             return Ok(Ok(entry.entered));
         }
+        failpoint::reach("after-form");
         // Either it is seated in time, or the state says that it still waits.
         let _ = tokio::time::timeout(self.hold, news).await;
         let state = self.waiting.poll(join.session).await?;
@@ -202,8 +222,12 @@ impl LobbyStore for SharedLobby {
     fn poll(&self, session: SessionId) -> Pending<'_, State> {
         Box::pin(async move {
             match self.waiting.poll(session).await? {
-                State::Idle(_) => {
-                    self.bring_seat(session).await?;
+                State::Idle(reason) => {
+                    // Asked now: what this server last heard may be of a store that has lost it since.
+                    let runs = self.waiting.runs().await?;
+                    if runs.current == runs.seats_known_in || !self.restore_seat(session).await? {
+                        return Ok(State::Idle(reason));
+                    }
                     self.waiting.poll(session).await
                 }
                 state => Ok(state),
@@ -226,6 +250,7 @@ impl LobbyStore for SharedLobby {
             let mut seats = vec![(session, room, IdleReason::Left)];
             let others = departure.ended_for.into_iter().filter(|other| *other != session);
             seats.extend(others.map(|other| (other, room, IdleReason::RoomClosed)));
+            failpoint::reach("before-vacate");
             // Also when the records knew it already: a server may have ended between the two.
             self.waiting.vacate(seats).await?;
             Ok(departure.vacate)

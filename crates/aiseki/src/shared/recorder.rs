@@ -7,7 +7,7 @@ use std::time::Duration;
 use aiseki_lobby::{IdleReason, RoomId, SessionId};
 use tokio_util::sync::CancellationToken;
 
-use super::{FormedRoom, FormedRooms, Outcome, SharedLobby, WaitingStore};
+use super::{FormedRoom, FormedRooms, Outcome, SharedLobby, WaitingStore, failpoint};
 use crate::port::Unavailable;
 use crate::records::{RecordStore, Written};
 
@@ -92,6 +92,7 @@ impl Recorder {
             let _ = self.rooms.put_off(rooms, PAUSES.0).await;
             return Err(Unavailable);
         };
+        failpoint::reach("before-confirm");
         self.give_up(self.rooms.settle(settled).await?).await
     }
 
@@ -111,7 +112,9 @@ impl Recorder {
         // Rooms that shall never be written, and what their people are told if they are not.
         let mut to_bury: Vec<(FormedRoom, Outcome)> =
             late.into_iter().map(|room| (room, Outcome::Lapsed)).collect();
+        failpoint::reach("before-insert");
         let written = self.records.write_rooms(reservations(&fresh)).await?;
+        failpoint::reach("after-insert");
         for (room, written) in fresh.into_iter().zip(written) {
             match written {
                 Written::Live(people) => settled.push((room, Outcome::Written(people))),

@@ -91,6 +91,22 @@ impl Inner {
         self.link.query(command).await.map_err(|error| self.failed(&error))
     }
 
+    /// Notes a word about the store as a whole, for so many milliseconds, also when memory is short;
+    /// false when there was one already that stays.
+    pub(super) async fn note(
+        &self,
+        key: &str,
+        word: &str,
+        lasts: Option<Millis>,
+        stays: bool,
+    ) -> Result<bool, Unavailable> {
+        let mut call = scripts::SET.on(&[key.to_owned()]);
+        call.arg(word).arg(lasts.map(|lasts| lasts.to_string()).unwrap_or_default());
+        call.arg(u8::from(stays));
+        let mut words = self.run(&scripts::SET, &call, When::Always).await?;
+        Ok(words.number::<u8>().map_err(unreadable)? == 1)
+    }
+
     /// Notes and logs why something could not be done.
     pub(super) fn failed(&self, error: &Error) -> Unavailable {
         if is_short_of_memory(error) {
@@ -170,17 +186,22 @@ pub(super) async fn enter(
     let mut words = inner.run_step(&scripts::ENTER, &call, When::There).await?;
     let read = |words: &mut Words| {
         let mut replies = words.list()?;
-        joins.iter().map(|_| entry(&inner, replies.list()?)).collect::<Result<Vec<_>, _>>()
+        let known = words.number::<u8>()? == 1;
+        joins.iter().map(|_| entry(&inner, replies.list()?, known)).collect::<Result<Vec<_>, _>>()
     };
     read(&mut words).map_err(unreadable)
 }
 
-fn entry(inner: &Inner, mut reply: Words) -> Result<Result<Entry, NotEntered>, Unreadable> {
+fn entry(
+    inner: &Inner,
+    mut reply: Words,
+    seats_known: bool,
+) -> Result<Result<Entry, NotEntered>, Unreadable> {
     let policy = &inner.policy;
     Ok(match reply.text()?.as_str() {
         word @ ("entered" | "reserved") => {
             let entered = Entered { state: reply.state(policy)? };
-            Ok(Entry { entered, reserved: word == "reserved" })
+            Ok(Entry { entered, reserved: word == "reserved", seats_known })
         }
         "limited" => Err(NotEntered::RateLimited(Limited { retry_after: reply.number()? })),
         "already" => Err(match reply.state(policy)? {

@@ -24,25 +24,18 @@ impl RedisStore {
     /// understood.
     pub async fn check(&self) -> Result<(), CheckError> {
         let inner = &self.inner;
-        let mut call = scripts::CHECK.on(&[inner.keys.layout()]);
-        call.arg(LAYOUT);
+        let call = scripts::CHECK.on(&[inner.keys.layout()]);
         let answer = match inner.link.run(&scripts::CHECK, &call).await {
             Ok(answer) => answer,
             Err(error) => return Err(refused(&error)),
         };
         let read = || {
             let mut words = super::words::Words::of(answer).ok()?;
-            Some((words.text().ok()?, words.number::<u32>().ok()?))
+            Some((words.text().ok()?, words.text().ok()?))
         };
         let Some((info, layout)) = read() else {
             return Err(unfit("its answers are not those of a Redis"));
         };
-        if layout > LAYOUT {
-            return Err(unfit(format!(
-                "a newer aiseki has used this namespace (layout {layout}, this one knows {LAYOUT}): \
-                 upgrade this server, or give it a namespace of its own"
-            )));
-        }
         let field = |name: &str| {
             let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.unwrap_or_default().trim()
@@ -66,6 +59,17 @@ impl RedisStore {
             return Err(unfit(format!(
                 "its maxmemory-policy is {policy}: it would throw waiting people away. Set \
                  noeviction, or accept it with --redis-eviction accept"
+            )));
+        }
+        if layout.is_empty() {
+            // Should another server be first, what it wrote stays.
+            let word = LAYOUT.to_string();
+            let noted = inner.note(&inner.keys.layout(), &word, None, true).await;
+            noted.map_err(|_| CheckError::Away)?;
+        } else if layout.parse().ok().is_none_or(|layout: u32| layout > LAYOUT) {
+            return Err(unfit(format!(
+                "a newer aiseki has used this namespace (layout {layout}, this one knows {LAYOUT}): \
+                 upgrade this server, or give it a namespace of its own"
             )));
         }
         // The first step sets the clock and finds the store available.

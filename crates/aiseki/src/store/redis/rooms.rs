@@ -22,7 +22,7 @@ impl FormedRooms for RedisStore {
     fn take(&self, at_most: usize, patience: Duration) -> Pending<'_, Vec<FormedRoom>> {
         Box::pin(async move {
             let taken = self.inner.rooms.receive(at_most, patience).await;
-            let deliveries = taken.map_err(|error| self.inner.failed(&error))?;
+            let deliveries = taken.map_err(|error| queue_failed(&error))?;
             let (mut rooms, mut foreign) = (Vec::with_capacity(deliveries.len()), Vec::new());
             for delivery in deliveries {
                 match read(&delivery) {
@@ -54,9 +54,10 @@ impl FormedRooms for RedisStore {
 
     fn recording(&self) -> Pending<'_, ()> {
         Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(self.inner.keys.recorder()).arg("1").arg("PX").arg(RECORDING);
-            self.inner.query(&command).await.map(|_| ())
+            self.inner
+                .note(self.inner.keys.recorder(), "1", Some(RECORDING), false)
+                .await
+                .map(|_| ())
         })
     }
 }
@@ -65,7 +66,7 @@ impl Inner {
     async fn give_back(&self, receipts: Vec<Receipt>, by: Duration) -> Result<(), Unavailable> {
         let release = |receipt| Nack { receipt, verdict: Verdict::Release { delay: by } };
         let nacks: Vec<Nack> = receipts.into_iter().map(release).collect();
-        self.rooms.nack(&nacks).await.map(|_| ()).map_err(|error| self.failed(&error))
+        self.rooms.nack(&nacks).await.map(|_| ()).map_err(|error| queue_failed(&error))
     }
 
     async fn settle(
@@ -104,6 +105,13 @@ impl Inner {
         };
         read(&mut words).map_err(unreadable)
     }
+}
+
+/// The queue has connections of its own. One that breaks says nothing about those on which people are
+/// answered, and a store that is away is noticed there.
+fn queue_failed(error: &aiseki_mq::Error) -> Unavailable {
+    tracing::debug!(%error, "formed rooms cannot be asked for");
+    Unavailable
 }
 
 fn read(delivery: &Delivery) -> Option<FormedRoom> {

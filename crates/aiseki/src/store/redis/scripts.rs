@@ -56,6 +56,7 @@ scripts! {
     BEGIN = "begin",
     ROUSE = "rouse",
     RUN = "run",
+    SET = "set",
     CHECK = "check",
     TALK_VIEW = "talk_view",
     TALK_APPEND = "talk_append",

@@ -262,9 +262,7 @@ impl WaitingStore for RedisStore {
 
     fn seats_are_known(&self, run: String) -> Pending<'_, ()> {
         Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(self.inner.keys.seats()).arg(run);
-            self.inner.query(&command).await?;
+            self.inner.note(&self.inner.keys.seats(), &run, None, false).await?;
             let mut command = redis::cmd("UNLINK");
             command.arg(self.inner.keys.read_back());
             self.inner.query(&command).await.map(|_| ())
@@ -273,9 +271,7 @@ impl WaitingStore for RedisStore {
 
     fn may_read_back(&self) -> Pending<'_, bool> {
         Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(self.inner.keys.read_back()).arg("1").arg("NX").arg("PX").arg(READ_BACK);
-            Ok(self.inner.query(&command).await? != redis::Value::Nil)
+            self.inner.note(&self.inner.keys.read_back(), "1", Some(READ_BACK), true).await
         })
     }
 

@@ -39,3 +39,8 @@ impl Since {
         u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
+
+/// Lets time pass, where how long something lasts is what a test is about.
+pub(crate) async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}

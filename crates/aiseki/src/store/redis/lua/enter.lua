@@ -8,7 +8,8 @@
 --       door said (banned, unknown_topic, inactive_topic, or '' for welcome).
 -- Returns: now, changes, and for each: `entered` and the state, or `reserved` when a room with this
 --       person is being written; `limited` and the ms until it may be
---       tried again; `turned_away` and why; `already` and the state.
+--       tried again; `turned_away` and why; `already` and the state. At last 0 when somebody has
+--       entered and this Redis may lack seats of the database.
 --@include keys
 --@include now
 --@include ring
@@ -115,4 +116,11 @@ for i = 5, #ARGV, 5 do
   replies[#replies + 1] = enter(unpack(ARGV, i, i + 4))
 end
 finish()
-return { whole(now), changes, replies }
+-- A Redis that has lost something is another run than the one whose seats were read back, or has no
+-- word of that at all. It is looked at in this step, because in the next it may be the next run.
+local known = 1
+if ticket ~= tonumber(counters[1] or '0') then
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  known = redis.call('GET', string.sub(P, 1, -10) .. 'seats') == run and 1 or 0
+end
+return { whole(now), changes, replies, known }
