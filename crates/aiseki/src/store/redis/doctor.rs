@@ -64,7 +64,8 @@ impl Examination {
     pub fn new(server: Server, namespace: &str, policy: &Policy, eviction_accepted: bool) -> Self {
         let server = server.with_timeouts(TIMEOUTS);
         let width = alarm_width(policy, false);
-        let text = words::policy(policy, width, untended(policy, tick_every(policy)));
+        let untended = untended(policy, tick_every(policy));
+        let text = words::policy(policy, width, untended, self.inner.room_rules);
         Self {
             link: Link::new(server.clone(), Metrics::default()),
             server,
