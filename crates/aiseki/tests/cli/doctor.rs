@@ -83,7 +83,11 @@ fn what_was_broken_in_the_shared_stores_is_named() {
     let room = matched["room_id"].as_str().expect("a room");
     redis.command(&format!("ZADD {{aiseki}}:matching:queue:{topic}:2 1 {ghost}")).unwrap();
     redis.command(&format!("HSET {{aiseki}}:matching:room:{ghost} room {room}")).unwrap();
-    redis.command("HSET {aiseki}:matching:waiting:bb queue 1:3 since 1").unwrap();
+    redis
+        .command(
+            "HSET {aiseki}:matching:waiting:000000000000000000000000000000bb queue 1:3 since 1",
+        )
+        .unwrap();
     redis.command("HSET {aiseki}:matching:reservations x y").unwrap();
     redis.command("SET {aiseki}:layout 99").unwrap();
     let sql = "UPDATE conversations SET ended_at = now()";
