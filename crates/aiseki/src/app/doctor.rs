@@ -34,6 +34,7 @@ pub async fn examine(config: &Config) -> anyhow::Result<Vec<Chapter>> {
         aiseki_mq::Server::new(redis_url.expose())?,
         &config.namespace,
         &config.policy,
+        super::stores::room_rules(config),
         config.redis_eviction == Eviction::Accept,
     );
     let mut of_redis = Vec::new();

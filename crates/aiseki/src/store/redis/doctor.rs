@@ -14,6 +14,7 @@ use super::{TIMEOUTS, alarm_width, scripts, tick_every, untended};
 use crate::clock::{Clock, Stopwatch};
 use crate::doctor::{Finding, good, note, wrong};
 use crate::duration::Shown;
+use crate::rooms::RoomRules;
 
 /// People or keys in one page.
 const PAGE: usize = 500;
@@ -61,11 +62,17 @@ type Asked<T> = Result<T, String>;
 
 impl Examination {
     /// Of the Redis at this place, for a server with this policy.
-    pub fn new(server: Server, namespace: &str, policy: &Policy, eviction_accepted: bool) -> Self {
+    pub fn new(
+        server: Server,
+        namespace: &str,
+        policy: &Policy,
+        rooms: RoomRules,
+        eviction_accepted: bool,
+    ) -> Self {
         let server = server.with_timeouts(TIMEOUTS);
         let width = alarm_width(policy, false);
         let untended = untended(policy, tick_every(policy));
-        let text = words::policy(policy, width, untended, self.inner.room_rules);
+        let text = words::policy(policy, width, untended, rooms);
         Self {
             link: Link::new(server.clone(), Metrics::default()),
             server,
