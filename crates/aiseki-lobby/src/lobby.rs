@@ -180,8 +180,8 @@ impl<C: Companions> Lobby<C> {
     }
 
     /// The room was written and `seated` are those of its people who hold a seat in it: they are
-    /// matched, the others of the reservation return to their place. Somebody is seated only
-    /// with the same ticket, in the queue or held by whichever room, and nobody is seated alone.
+    /// matched, the others of the reservation return to their place. Somebody is seated only when
+    /// reserved by this room, or back in the queue with the same ticket, and nobody is seated alone.
     /// Answers who of `seated` does not sit there: these seats have to be given up. May be repeated.
     pub fn confirm(
         &mut self,
@@ -194,8 +194,7 @@ impl<C: Companions> Lobby<C> {
         let room = reservation.room;
         self.take_reservation(room);
         let can_sit = |person: &&Reserved| match self.people.get(&person.session) {
-            // Held by another room meanwhile: this one is written, so that one cannot be.
-            Some(Person::Reserved(hold)) => hold.ticket.number == person.ticket,
+            Some(Person::Reserved(hold)) => hold.room == room,
             Some(Person::Waiting(ticket)) => ticket.number == person.ticket,
             _ => false,
         };

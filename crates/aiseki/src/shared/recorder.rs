@@ -148,11 +148,9 @@ impl Recorder {
     async fn give_up(&self, seats: Vec<(SessionId, RoomId)>) -> Result<(), Unavailable> {
         for (session, room) in seats {
             let departure = self.records.give_up_seat(session, room).await?;
-            // Also this person, should the seat have been read back in between.
-            let others = departure.ended_for.into_iter().filter(|other| *other != session);
-            let all = std::iter::once(session).chain(others);
-            let all = all.map(|person| (person, room, IdleReason::RoomClosed)).collect();
-            self.waiting.vacate(all).await?;
+            let others = departure.ended_for.into_iter();
+            let others = others.map(|other| (other, room, IdleReason::RoomClosed)).collect();
+            self.waiting.vacate(others).await?;
         }
         Ok(())
     }

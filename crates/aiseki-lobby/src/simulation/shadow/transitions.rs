@@ -156,7 +156,8 @@ impl Shadow {
             .collect();
         let mut newcomers = seated.clone();
         newcomers.retain(|person| match self.place(person.session) {
-            Place::Reserved(wait, ..) | Place::Waiting(wait) => wait.ticket == person.ticket,
+            Place::Reserved(_, held_by, _) => held_by == room.room,
+            Place::Waiting(wait) => wait.ticket == person.ticket,
             _ => false,
         });
         if !newcomers.is_empty() && newcomers.len() + self.members(room.room).len() >= 2 {

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Rooms were written down, or will never be. Each is settled with its people: those who hold a seat
--- in it are matched, when they still wait with the same ticket, in the queue or held by whichever
--- room, and nobody alone; the others of the room are back in place, or idle when the room has already ended.
+-- in it are matched, when they are reserved by it or back in the queue with the same ticket, and
+-- nobody alone; the others of the room are back in place, or idle when the room has already ended.
 -- The messages that announced the rooms are acked in the same step.
 --
 -- KEYS: parts/lobby.lua.
@@ -25,10 +25,10 @@ local function sits(session, room)
   return p.kind == 'seated' and p.room == room
 end
 
-local function can_sit(person)
+local function can_sit(person, room)
   local p = load(person.session)
-  -- Held by another room meanwhile: this one is written, so that one cannot be.
-  return (p.kind == 'reserved' or p.kind == 'waiting') and p.ticket == person.ticket
+  return (p.kind == 'reserved' and p.room == room)
+    or (p.kind == 'waiting' and p.ticket == person.ticket)
 end
 
 local function seat(person, room)
@@ -60,7 +60,7 @@ local function settle_room(outcome, room)
   for _, person in ipairs(room.people) do
     if sits(person.session, room.id) then
       sitting = sitting + 1
-    elseif person.seated and can_sit(person) then
+    elseif person.seated and can_sit(person, room.id) then
       newcomers[#newcomers + 1] = person
     end
   end
