@@ -175,6 +175,7 @@ mod optional_id {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer, de::Error as _};
     use uuid::Uuid;
 
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
     pub(super) fn serialize<S: Serializer>(id: &Option<Uuid>, to: S) -> Result<S::Ok, S::Error> {
         id.map(|id| id.to_string()).serialize(to)
     }
@@ -204,7 +205,7 @@ mod tests {
             r#"{"topic":{"id":7,"title":"猫","active":true,"created_at_ms":1700000000000}}"#;
         assert_eq!(text, expected);
         assert_eq!(read(&text).unwrap(), line);
-        assert!(read(r#"{"aiseki":{"version":2,"exported_at_ms":0}}"#).unwrap_err().contains("2"));
+        assert!(read(r#"{"aiseki":{"version":2,"exported_at_ms":0}}"#).unwrap_err().contains('2'));
         assert!(read("{}").is_err() && read(r#"{"cat":{}}"#).is_err());
     }
 }

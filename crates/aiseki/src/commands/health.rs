@@ -26,7 +26,7 @@ For containers and service managers, in which there is no curl. The server is --
 or http://127.0.0.1:8080; no token is needed.\n\n\
 Exit codes: 0 it does, 1 it answers that it does not, 2 wrong usage, 3 no server answers there.")]
 pub(super) struct Health {
-    /// The server's address [default: http://127.0.0.1:8080]
+    /// The server's address; that of a server with the default settings unless given
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 

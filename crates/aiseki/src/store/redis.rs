@@ -73,6 +73,9 @@ pub struct Settings {
 /// Is told of something.
 type Told<T> = Box<dyn Fn(&T) + Send + Sync>;
 
+/// Is told what is new in a room, or that something may have been missed.
+type Heard = Box<dyn Fn(Option<(RoomId, Signal)>) + Send + Sync>;
+
 /// Who is told of what.
 pub struct Listeners {
     /// What happened in the steps of this server.
@@ -84,7 +87,7 @@ pub struct Listeners {
     /// Announcements may have been missed.
     pub missed: Box<dyn Fn() + Send + Sync>,
     /// What is new in rooms, of all servers; `None` when something may have been missed.
-    pub room: Box<dyn Fn(Option<(RoomId, Signal)>) + Send + Sync>,
+    pub room: Heard,
 }
 
 /// The waiting people, and the rooms that are to be written.

@@ -23,7 +23,8 @@ fn file(path: &str) -> String {
 
 #[test]
 fn every_setting_that_is_deployed_exists() {
-    let mut known: BTreeSet<String> = SETTINGS.iter().map(|s| s.variable()).collect();
+    let mut known: BTreeSet<String> =
+        SETTINGS.iter().map(aiseki::config::Setting::variable).collect();
     let secrets = SETTINGS.iter().filter(|setting| setting.role == Role::Secret);
     known.extend(secrets.map(|setting| format!("{}_FILE", setting.variable())));
     let mut seen = 0;

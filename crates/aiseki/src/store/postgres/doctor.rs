@@ -279,12 +279,12 @@ fn durability(fsync: bool, synchronous_commit: &str, full_page_writes: bool) -> 
 }
 
 /// A server's pool, and the one that listens.
-const OF_A_SERVER: i64 = MAX_CONNECTIONS as i64 + 1;
+const OF_A_SERVER: usize = MAX_CONNECTIONS + 1;
 
 fn connections(allowed: i64, used: i64, ours: i64) -> Finding {
     let free = (allowed - used).max(0);
     let text = format!("{used} of {allowed} connections are used, {ours} of them by aiseki");
-    if free < OF_A_SERVER {
+    if usize::try_from(free).unwrap_or(0) < OF_A_SERVER {
         let means = "one more server, which may want 11, would not get them; raise max_connections";
         return wrong("connections", format!("{text}: {means}"));
     }
