@@ -15,7 +15,7 @@ const CAMPAIGN: (&str, &str) = ("AISEKI_CHAOS", "AISEKI_CHAOS_SEED");
 const PEOPLE: u64 = 24;
 const TOPICS: usize = 3;
 /// After everything works again, everybody is settled within this time.
-const CALM: Duration = Duration::from_secs(60);
+const CALM: Duration = Duration::from_mins(1);
 
 /// Numbers that a seed decides (splitmix64).
 struct Dice(u64);

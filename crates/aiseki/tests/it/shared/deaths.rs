@@ -81,7 +81,8 @@ async fn case_26_two_of_three_who_leave_at_once_through_two_servers_free_the_thi
         let (people, room) = pair.seated(topic, 3).await;
         let (first, third) = (pair.at(0, &people[0]), pair.at(1, &people[2]));
         let (left, gone) = tokio::join!(first.leave(&room), third.leave(&room));
-        (left.expect(204), gone.expect(204));
+        left.expect(204);
+        gone.expect(204);
         for server in 0..2 {
             let state = pair.at(server, &people[1]).state().await;
             assert_eq!(state, json!({ "status": "idle", "reason": "room_closed" }));

@@ -116,9 +116,13 @@ async fn a_seat_in_a_room_that_has_ended_comes_back_for_a_moment_at_most() {
     let (people, room) = pair.seated(topic, 2).await;
     let keys = people.iter().map(|person| person.session().simple().to_string());
     let keys: Vec<String> = keys.map(|id| format!("NS:matching:room:{id}")).collect();
-    keys.iter().for_each(|key| remember(&pair, &key.replace("NS:", "{aiseki}:")));
+    for key in &keys {
+        remember(&pair, &key.replace("NS:", "{aiseki}:"));
+    }
     people[0].leave(&room).await.expect(204);
-    keys.iter().for_each(|key| bring_back(&pair, &key.replace("NS:", "{aiseki}:")));
+    for key in &keys {
+        bring_back(&pair, &key.replace("NS:", "{aiseki}:"));
+    }
     for person in &people {
         let state = person.becomes("idle").await;
         assert!(["left", "room_closed"].contains(&state["reason"].as_str().unwrap()), "{state}");

@@ -11,7 +11,7 @@ async fn a_match_by_one_server_wakes_people_on_the_other() {
         let (ann, bob) = (pair.person(0).await, pair.person(1).await);
         ann.join(topic, 2).await.expect(202);
         let mut stream = ann.client.stream("/api/matching/events").await;
-        let mut socket = ann.client.socket("/ws/matching").await.ok().expect("a socket");
+        let mut socket = ann.client.socket("/ws/matching").await.ok().unwrap();
         assert_eq!(stream.state().await["status"], "waiting");
         assert_eq!(socket.state().await["status"], "waiting");
         let poll = ann.long_poll(30);
