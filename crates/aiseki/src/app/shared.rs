@@ -135,6 +135,7 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
+            reports: records.clone(),
             rooms: None,
             session_keys,
             close: Box::new(|| Box::pin(async {})),

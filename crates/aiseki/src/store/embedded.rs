@@ -10,6 +10,7 @@ mod journal;
 mod live;
 mod open;
 mod reads;
+mod reports;
 mod rooms;
 mod schema;
 mod writer;

@@ -10,6 +10,7 @@ mod link;
 mod migrations;
 mod notices;
 mod outage;
+mod reports;
 mod rooms;
 mod seats;
 mod sql;

@@ -42,6 +42,8 @@ mod house;
 mod poll;
 /// What is written down of rooms, topics and bans.
 mod records;
+/// What people report.
+mod reports;
 /// Redis and PostgreSQL as one store.
 mod shared;
 /// The kinds of store.

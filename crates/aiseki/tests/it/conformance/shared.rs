@@ -6,6 +6,7 @@ use aiseki::conversations::{Conversation, ConversationStore};
 use aiseki::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength};
 use aiseki::port::Pending;
 use aiseki::rate_limit::{AddressGroup, Limited};
+use aiseki::reports::{NewReport, Report, ReportStore, TooMany};
 use aiseki::shared::{Keeper, Recorder, SharedLobby};
 use aiseki::store::postgres::{PostgresSettings, PostgresStore};
 use aiseki::store::redis::{Listeners, RedisStore, Settings};
@@ -201,5 +202,23 @@ impl ConversationStore for SharedStore {
         limit: usize,
     ) -> Pending<'_, Vec<Conversation>> {
         self.records.live_conversations(topic, after, limit)
+    }
+}
+
+impl ReportStore for SharedStore {
+    fn add_report(&self, report: NewReport) -> Pending<'_, Result<(), TooMany>> {
+        self.records.add_report(report)
+    }
+
+    fn reports(&self, before: Option<i64>, limit: usize, open: bool) -> Pending<'_, Vec<Report>> {
+        self.records.reports(before, limit, open)
+    }
+
+    fn report(&self, id: i64) -> Pending<'_, Option<Report>> {
+        self.records.report(id)
+    }
+
+    fn judge_report(&self, id: i64, ban: Option<i64>) -> Pending<'_, Option<Report>> {
+        self.records.judge_report(id, ban)
     }
 }
