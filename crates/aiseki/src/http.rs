@@ -134,6 +134,7 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(rooms::get_room))
         .routes(routes!(rooms::leave_room))
         .routes(routes!(reports::report))
+        .routes(routes!(reports::block))
         .routes(routes!(talk::socket))
         .routes(routes!(ops::healthz))
         .routes(routes!(ops::readyz))

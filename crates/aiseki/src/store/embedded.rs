@@ -184,6 +184,10 @@ impl LobbyStore for EmbeddedStore {
         })
     }
 
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        self.step(move |engine| engine.block(by, whom))
+    }
+
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         self.step(move |engine| {
             engine.step(|lobby, now, changes| lobby.close_room(room, now, changes))

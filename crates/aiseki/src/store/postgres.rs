@@ -146,6 +146,18 @@ impl RecordStore for PostgresStore {
         Box::pin(seats::lately_ended(&self.link, within))
     }
 
+    fn add_block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        Box::pin(seats::add_block(&self.link, by, whom))
+    }
+
+    fn blocks(
+        &self,
+        after: Option<(SessionId, SessionId)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<(SessionId, SessionId)>> {
+        Box::pin(seats::blocks(&self.link, after, limit))
+    }
+
     fn ping(&self) -> Pending<'_, ()> {
         Box::pin(seats::ping(&self.link))
     }

@@ -26,6 +26,8 @@ macro_rules! against {
 
 pub(crate) use against;
 
+/// People who are never seated together again.
+mod block;
 /// Ending a wait.
 mod cancel;
 /// A topic is switched off.

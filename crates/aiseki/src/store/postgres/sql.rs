@@ -26,6 +26,8 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("BANS", BANS),
     ("ADD_BAN", ADD_BAN),
     ("REMOVE_BAN", REMOVE_BAN),
+    ("ADD_BLOCK", ADD_BLOCK),
+    ("BLOCKS", BLOCKS),
     ("SAME_REPORT", SAME_REPORT),
     ("LATE_REPORTS", LATE_REPORTS),
     ("ADD_REPORT", ADD_REPORT),
@@ -198,6 +200,14 @@ pub(super) const ADD_BAN: &str = "
     RETURNING id, session_id, network::text, reason, created_at, expires_at";
 
 pub(super) const REMOVE_BAN: &str = "DELETE FROM bans WHERE id = $1";
+
+pub(super) const ADD_BLOCK: &str = "
+    INSERT INTO blocks (blocker, blocked) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
+/// At most $3 blocks in their order, after the pair $1 and $2.
+pub(super) const BLOCKS: &str = "
+    SELECT blocker, blocked FROM blocks WHERE (blocker, blocked) > ($1, $2)
+    ORDER BY blocker, blocked LIMIT $3";
 
 /// Whether the person $1 has reported the seat $3 of the room $2 for the reason $4.
 pub(super) const SAME_REPORT: &str = "

@@ -111,6 +111,10 @@ impl LobbyStore for SharedStore {
         self.lobby.vacate(session, room)
     }
 
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        self.lobby.block(by, whom)
+    }
+
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         self.lobby.close_room(room)
     }

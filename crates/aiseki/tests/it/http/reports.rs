@@ -98,3 +98,29 @@ async fn what_is_no_report_is_refused() {
         admin.post(&judge, &json!({})).await.refused(404, "not_found");
     }
 }
+
+#[tokio::test]
+async fn who_is_blocked_is_not_met_again() {
+    let server = Server::start().await;
+    let topic = server.topic("t").await;
+    let (people, room) = server.seated(topic, 2).await;
+    let [ann, bob] = &people[..] else { panic!("two") };
+    let block = format!("/api/rooms/{room}/block");
+    let bobs = json!({ "seat": 2 });
+    for seat in [0, 1, 3] {
+        let answer = ann.client.post(&block, &json!({ "seat": seat })).await;
+        answer.refused(400, "invalid_seat");
+    }
+    server.person().await.client.post(&block, &bobs).await.refused(404, "not_found");
+    server.client.post(&block, &bobs).await.refused(401, "unauthenticated");
+    ann.leave(&room).await.expect(204);
+    for _ in 0..2 {
+        ann.client.post(&block, &bobs).await.expect(204);
+    }
+    bob.join(topic, 2).await.expect(202);
+    ann.join(topic, 2).await.expect(202);
+    let cem = server.person().await;
+    cem.join(topic, 2).await.expect(200);
+    assert_eq!(bob.state().await["status"], "matched", "first come, first served");
+    assert_eq!(ann.state().await["status"], "waiting");
+}

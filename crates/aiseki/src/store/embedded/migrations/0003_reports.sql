@@ -15,3 +15,11 @@ CREATE TABLE reports (
 ) STRICT;
 
 CREATE INDEX reports_of_reporter ON reports (reporter, created_at);
+
+-- Who never sits with whom again, for ever and for both.
+CREATE TABLE blocks (
+    blocker    BLOB NOT NULL,
+    blocked    BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (blocker, blocked)
+) STRICT, WITHOUT ROWID;

@@ -17,3 +17,11 @@ CREATE TABLE reports (
 
 -- For the limit on how much one person reports.
 CREATE INDEX reports_of_reporter ON reports (reporter, created_at);
+
+-- Who never sits with whom again, for ever and for both. Redis has the same, and gets it back from here.
+CREATE TABLE blocks (
+    blocker    uuid NOT NULL,
+    blocked    uuid NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (blocker, blocked)
+);
