@@ -44,6 +44,7 @@ pub(super) async fn open_embedded(
         data_dir: config.data_dir.clone(),
         durability: config.durability,
         policy: config.policy.clone(),
+        rematch_after: config.rematch_after.unwrap_or(0),
         rate_limits: config.rate_limits,
         rooms: room_rules(config),
     };

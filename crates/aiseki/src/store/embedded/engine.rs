@@ -37,12 +37,13 @@ impl Engine {
     pub(super) fn load(
         connection: &Connection,
         policy: Policy,
+        rematch_after: Millis,
         rules: RoomRules,
         limiter: RateLimiter,
         clock: Clock,
     ) -> rusqlite::Result<Self> {
         let mut engine = Self {
-            lobby: load_lobby(connection, policy, clock.now())?,
+            lobby: load_lobby(connection, policy, rematch_after, clock.now())?,
             live: LiveRooms::load(connection, rules, clock.now())?,
             limiter,
             clock,
@@ -160,17 +161,16 @@ pub(super) fn latest_time(connection: &Connection) -> rusqlite::Result<Millis> {
 fn load_lobby(
     connection: &Connection,
     policy: Policy,
+    rematch_after: Millis,
     now: Millis,
 ) -> rusqlite::Result<Lobby<Acquaintances>> {
     let mut entropy = [0; 8];
     getrandom::fill(&mut entropy).expect("the operating system gives random bytes");
-    let mut known = Acquaintances::new(0);
-    let mut blocks = connection.prepare("SELECT blocker, blocked FROM blocks")?;
-    let mut rows = blocks.query([])?;
-    while let Some(row) = rows.next()? {
-        known.block(SessionId(row.get(0)?), SessionId(row.get(1)?));
-    }
-    let mut lobby = Lobby::with_companions(policy, known, u64::from_ne_bytes(entropy));
+    let mut lobby = Lobby::with_companions(
+        policy,
+        load_acquaintances(connection, rematch_after, now)?,
+        u64::from_ne_bytes(entropy),
+    );
     let next_ticket =
         connection
             .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;
@@ -220,4 +220,32 @@ fn load_lobby(
         }
     }
     Ok(lobby)
+}
+
+/// Who blocked whom, and who shared a room not long ago.
+fn load_acquaintances(
+    connection: &Connection,
+    rematch_after: Millis,
+    now: Millis,
+) -> rusqlite::Result<Acquaintances> {
+    let mut known = Acquaintances::new(rematch_after);
+    let mut blocks = connection.prepare("SELECT blocker, blocked FROM blocks")?;
+    let mut rows = blocks.query([])?;
+    while let Some(row) = rows.next()? {
+        known.block(SessionId(row.get(0)?), SessionId(row.get(1)?));
+    }
+    // Two people part when the first of them leaves, and partings are told in their order.
+    let mut partings = connection.prepare(
+        "SELECT first.session_id, other.session_id, first.left_at
+         FROM participants AS first JOIN participants AS other
+             ON other.conversation_id = first.conversation_id
+         WHERE first.left_at > ? AND other.session_id <> first.session_id
+             AND (other.left_at IS NULL OR other.left_at >= first.left_at)
+         ORDER BY first.left_at",
+    )?;
+    let mut rows = partings.query([now.saturating_sub(rematch_after)])?;
+    while let Some(row) = rows.next()? {
+        known.part(SessionId(row.get(0)?), SessionId(row.get(1)?), row.get(2)?);
+    }
+    Ok(known)
 }

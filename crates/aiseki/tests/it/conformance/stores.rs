@@ -50,6 +50,7 @@ impl Place for Directory {
             data_dir: self.data(),
             durability: Durability::Normal,
             policy: rules.policy,
+            rematch_after: 0,
             rate_limits: rules.limits,
             rooms: rules.rooms,
         };

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::harness::{Server, Settings};
 
 #[tokio::test]
 async fn a_report_keeps_what_was_said_and_leads_to_a_ban() {
@@ -121,6 +121,22 @@ async fn who_is_blocked_is_not_met_again() {
     ann.join(topic, 2).await.expect(202);
     let cem = server.person().await;
     cem.join(topic, 2).await.expect(200);
+    assert_eq!(bob.state().await["status"], "matched", "first come, first served");
+    assert_eq!(ann.state().await["status"], "waiting");
+}
+
+#[tokio::test]
+async fn who_has_just_shared_a_room_meets_somebody_else_first() {
+    let server = Server::with(Settings::new().set("rematch_after", "10m")).await;
+    let topic = server.topic("t").await;
+    let (people, room) = server.seated(topic, 2).await;
+    people[0].leave(&room).await.expect(204);
+    // Also a server that has started anew knows it.
+    let server = server.restart().await;
+    let [ann, bob] = [0, 1].map(|n: usize| people[n].at(&server.client));
+    bob.join(topic, 2).await.expect(202);
+    ann.join(topic, 2).await.expect(202);
+    server.person().await.join(topic, 2).await.expect(200);
     assert_eq!(bob.state().await["status"], "matched", "first come, first served");
     assert_eq!(ann.state().await["status"], "waiting");
 }

@@ -23,3 +23,6 @@ CREATE TABLE blocks (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (blocker, blocked)
 ) STRICT, WITHOUT ROWID;
+
+-- For who shared a room not long ago: asked when the file is loaded.
+CREATE INDEX participants_left ON participants (left_at) WHERE left_at IS NOT NULL;
