@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::ids::SessionId;
+use crate::lobby::Lobby;
 use crate::policy::Millis;
 use crate::seating::{Candidate, Companions};
 
@@ -85,6 +86,14 @@ impl Acquaintances {
     }
 }
 
+impl Lobby<Acquaintances> {
+    /// These two are never seated together again. Whoever waits goes on waiting; a room that was
+    /// formed for both already is not undone.
+    pub fn block(&mut self, a: SessionId, b: SessionId) {
+        self.companions.block(a, b);
+    }
+}
+
 impl Companions for Acquaintances {
     fn may_sit_together(&self, a: &Candidate, b: &Candidate, now: Millis) -> bool {
         if self.pairs.is_empty() || !self.pairs.contains_key(&a.session) {
@@ -98,6 +107,10 @@ impl Companions for Acquaintances {
         let waited = |who: &Candidate| now >= who.since.saturating_add(REMATCH_WAIT);
         !self.parted.get(&known).is_some_and(apart) || (waited(a) && waited(b))
     }
+
+    fn parted(&mut self, a: SessionId, b: SessionId, now: Millis) {
+        self.part(a, b, now);
+    }
 }
 
 fn pair(a: SessionId, b: SessionId) -> (SessionId, SessionId) {
@@ -107,7 +120,9 @@ fn pair(a: SessionId, b: SessionId) -> (SessionId, SessionId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::TicketNumber;
+    use crate::change::Change;
+    use crate::ids::{Queue, TicketNumber, TopicId};
+    use crate::policy::Policy;
 
     const MINUTE: Millis = 60_000;
 
@@ -153,5 +168,51 @@ mod tests {
         known.block(person(1), person(9));
         known.part(person(5), person(6), 21 * MINUTE);
         assert_eq!((known.parted.len(), known.pairs.len(), known.order.len()), (1, 4, 1));
+    }
+
+    #[test]
+    fn the_lobby_tells_who_parted_and_seats_them_again_when_nobody_else_came() {
+        let mut lobby =
+            Lobby::with_companions(Policy::default(), Acquaintances::new(10 * MINUTE), 1);
+        let queue = Queue { topic: TopicId(1), room_type: 2 };
+        let person = |n: u8| SessionId([n; 16]);
+        let mut changes = Vec::new();
+        let mut seat = |lobby: &mut Lobby<Acquaintances>, people: [u8; 2], now| {
+            for n in people {
+                lobby.enter(person(n), queue, now, &mut changes).unwrap();
+            }
+            let Some(Change::Reserved(room)) = changes.pop() else { return None };
+            let sessions: Vec<_> = room.people.iter().map(|p| p.session).collect();
+            lobby.confirm(&room, &sessions, now, &mut changes);
+            Some(room.room)
+        };
+        let room = seat(&mut lobby, [1, 2], 0).unwrap();
+        lobby.vacate(person(1), room, 1_000, &mut Vec::new());
+        assert_eq!(seat(&mut lobby, [1, 2], 2_000), None);
+        // Presence is looked at when thirty seconds have passed, and with it who may meet again.
+        for n in [1, 2] {
+            lobby.poll(person(n), 31_999, &mut Vec::new());
+            assert!(lobby.waits_in(person(n), queue, 31_999));
+        }
+        let mut told = Vec::new();
+        assert_eq!(lobby.next_due(), Some(32_000));
+        lobby.tick(32_000, &mut told);
+        assert!(matches!(told[..], [Change::Reserved(_)]), "{told:?}");
+    }
+
+    #[test]
+    fn everybody_of_a_closed_room_has_parted() {
+        let mut lobby =
+            Lobby::with_companions(Policy::default(), Acquaintances::new(10 * MINUTE), 1);
+        let queue = Queue { topic: TopicId(1), room_type: 3 };
+        let mut changes = Vec::new();
+        for n in 1..=3 {
+            lobby.enter(SessionId([n; 16]), queue, 0, &mut changes).unwrap();
+        }
+        let Some(Change::Reserved(room)) = changes.pop() else { panic!("a room") };
+        let people: Vec<_> = room.people.iter().map(|p| p.session).collect();
+        lobby.confirm(&room, &people, 0, &mut changes);
+        assert!(lobby.close_room(room.room, 5, &mut changes));
+        assert_eq!((lobby.companions.parted.len(), lobby.companions.pairs.len()), (3, 3));
     }
 }

@@ -260,6 +260,9 @@ impl<C: Companions> Lobby<C> {
         changes.push(Change::Vacated { room, session });
         if let Some(people) = self.rooms.get_mut(&room) {
             people.retain(|other| *other != session);
+            for other in &*people {
+                self.companions.parted(session, *other, now);
+            }
             if people.len() < 2 {
                 self.end(room, now, changes);
             }

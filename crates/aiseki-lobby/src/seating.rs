@@ -18,6 +18,10 @@ pub(crate) const COMPARISONS: usize = 4096;
 pub trait Companions {
     /// Whether these two may share a room now. Symmetric in `a` and `b`.
     fn may_sit_together(&self, a: &Candidate, b: &Candidate, now: Millis) -> bool;
+
+    /// The first of these two gave up the seat in a room that they shared. Told by the lobby; whoever
+    /// remembers nothing of rooms has nothing to do.
+    fn parted(&mut self, _a: SessionId, _b: SessionId, _now: Millis) {}
 }
 
 /// Everybody may sit with everybody.

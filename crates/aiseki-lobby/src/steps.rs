@@ -300,7 +300,10 @@ impl<C: Companions> Lobby<C> {
 
     pub(crate) fn end(&mut self, room: RoomId, now: Millis, changes: &mut Vec<Change>) {
         let Some(people) = self.rooms.remove(&room) else { return };
-        for session in &people {
+        for (i, session) in people.iter().enumerate() {
+            for other in &people[i + 1..] {
+                self.companions.parted(*session, *other, now);
+            }
             self.set_idle(*session, IdleReason::RoomClosed, now);
         }
         changes.push(Change::Ended { room, people });

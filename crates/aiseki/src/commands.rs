@@ -11,6 +11,7 @@ mod health;
 mod mq;
 mod output;
 mod queues;
+mod reports;
 mod rooms;
 mod serve;
 mod server_url;
@@ -99,6 +100,7 @@ enum Command {
     Bans(bans::Bans),
     Queues(queues::Queues),
     Rooms(rooms::Rooms),
+    Reports(reports::Reports),
     Mq(mq::Mq),
 }
 
@@ -119,6 +121,7 @@ impl Command {
             Self::Bans(command) => command.run(environment),
             Self::Queues(command) => command.run(environment),
             Self::Rooms(command) => command.run(environment),
+            Self::Reports(command) => command.run(environment),
             Self::Mq(command) => command.run(environment),
         }
     }

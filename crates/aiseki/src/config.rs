@@ -70,6 +70,8 @@ pub struct Config {
     pub rate_limits: Option<RateLimits>,
     /// Who is seated when.
     pub policy: Policy,
+    /// Two people who shared a room are kept apart for so long while others will do; none: not at all.
+    pub rematch_after: Option<Millis>,
     /// Whether people can talk here.
     pub rooms: bool,
     /// Somebody without a connection to their room loses the seat after so long; none: never.
@@ -177,6 +179,7 @@ impl Config {
             max_wait: 0,
             rate_limits: Some(RateLimits { session: limit, address: limit }),
             policy: Policy::default(),
+            rematch_after: None,
             rooms: false,
             away_timeout: None,
             message_limit: None,

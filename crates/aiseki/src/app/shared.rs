@@ -153,6 +153,7 @@ impl SharedStores {
             bans: records.clone(),
             conversations: records.clone(),
             rooms: Some(self.rooms.clone()),
+            reports: records.clone(),
             session_keys,
             close: Box::new(|| Box::pin(async {})),
         })

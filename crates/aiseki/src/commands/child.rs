@@ -60,6 +60,9 @@ pub(super) struct Served {
     pub(super) pid: u32,
 }
 
+/// Its people are few, come again and again, and only sit there.
+const OFF: [&str; 5] = ["--rate-limit", "off", "--rematch-after", "off", "--no-rooms"];
+
 /// Starts a server of our own with so many topics, in a directory that goes with it: limits off,
 /// without rooms to talk in (its people only sit there), and with these flags beside.
 pub(super) async fn serve(
@@ -80,7 +83,7 @@ pub(super) async fn serve(
 /// The same on what is there already.
 pub(super) async fn serve_again(directory: &Temporary, flags: &[&str]) -> anyhow::Result<Served> {
     let fixed = ["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--no-demo"];
-    let arguments = [&fixed[..], &["--rate-limit", "off", "--no-rooms"], flags].concat();
+    let arguments = [&fixed[..], &OFF, flags].concat();
     start(directory.path(), &arguments).await
 }
 

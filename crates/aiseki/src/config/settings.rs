@@ -231,10 +231,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "on",
         help: "Seat people past their fallback time with those who wait for the smaller room",
         role: Role::Open,
-        set: |config, text| {
-            config.policy.merge_fallback = values::on_off(text)?;
-            Ok(())
-        },
+        set: |config, text| values::on_off(text).map(|on| config.policy.merge_fallback = on),
         show: |config| values::show_on_off(config.policy.merge_fallback),
     },
     policy_duration!(
@@ -244,6 +241,18 @@ pub static SETTINGS: &[Setting] = &[
         LONGEST,
         "A wait ends after so long (100ms to 7d)"
     ),
+    Setting {
+        name: "rematch_after",
+        group: Group::Matching,
+        form: Form::Text("DURATION|off"),
+        default: "10m",
+        help: "Who shared a room meets others first for so long, on the embedded store",
+        role: Role::Open,
+        set: |config, text| {
+            values::duration_or_off(text, SHORTEST..=LONGEST).map(|it| config.rematch_after = it)
+        },
+        show: |config| config.rematch_after.map_or("off".into(), |time| Shown(time).to_string()),
+    },
     policy_duration!(
         "presence_timeout",
         presence_timeout,
@@ -265,10 +274,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "on",
         help: "Rooms to talk in; off: for applications with a conversation of their own",
         role: Role::Open,
-        set: |config, text| {
-            config.rooms = values::on_off(text)?;
-            Ok(())
-        },
+        set: |config, text| values::on_off(text).map(|on| config.rooms = on),
         show: |config| values::show_on_off(config.rooms),
     },
     Setting {
@@ -279,11 +285,7 @@ pub static SETTINGS: &[Setting] = &[
         help: "Somebody without a connection to their room loses the seat after so long",
         role: Role::Open,
         set: |config, text| {
-            config.away_timeout = match text.trim() {
-                "off" => None,
-                text => Some(values::duration(text, SHORTEST..=LONGEST)?),
-            };
-            Ok(())
+            values::duration_or_off(text, SHORTEST..=LONGEST).map(|it| config.away_timeout = it)
         },
         show: |config| config.away_timeout.map_or("off".into(), |time| Shown(time).to_string()),
     },

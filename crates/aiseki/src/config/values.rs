@@ -183,6 +183,13 @@ pub(super) fn duration(text: &str, bounds: RangeInclusive<Millis>) -> Result<Mil
     durations::parse(text, bounds).map_err(|error| error.to_string())
 }
 
+pub(super) fn duration_or_off(
+    text: &str,
+    bounds: RangeInclusive<Millis>,
+) -> Result<Option<Millis>, String> {
+    if text.trim() == "off" { Ok(None) } else { duration(text.trim(), bounds).map(Some) }
+}
+
 pub(super) fn rate_limit(text: &str) -> Result<RateLimit, String> {
     text.parse().map_err(|error| format!("{error}"))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 
-use aiseki_lobby::Policy;
+use aiseki_lobby::{Millis, Policy};
 use rusqlite::Connection;
 
 use super::engine::{self, Engine};
@@ -35,6 +35,8 @@ pub struct Settings {
     pub durability: Durability,
     /// How people are seated.
     pub policy: Policy,
+    /// For how long two people who shared a room are kept apart while others will do; 0 for not at all.
+    pub rematch_after: Millis,
     /// How often they may join; `None` for as often as they like.
     pub rate_limits: Option<RateLimits>,
     /// What was decided about rooms.
@@ -187,7 +189,8 @@ fn loader(
 ) -> impl Fn(&Connection) -> rusqlite::Result<Engine> + Send {
     move |connection| {
         let limiter = RateLimiter::new(settings.rate_limits);
-        Engine::load(connection, settings.policy.clone(), settings.rooms, limiter, clock)
+        let Settings { policy, rematch_after, rooms, .. } = &settings;
+        Engine::load(connection, policy.clone(), *rematch_after, *rooms, limiter, clock)
     }
 }
 

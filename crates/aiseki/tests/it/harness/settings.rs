@@ -20,12 +20,13 @@ pub(crate) const ADMIN_TOKEN: &str = "correct-horse-battery-staple";
 pub(crate) struct Settings(Vec<(String, String)>);
 
 impl Settings {
-    /// No demonstration topics, no limits, nobody ever away for too long, an admin token, a free port.
+    /// No demonstration topics, no limits, everybody meets again, nobody ever away for too long, an admin token, a free port.
     pub(crate) fn new() -> Self {
         Self(Vec::new())
             .set("listen", "127.0.0.1:0")
             .set("demo", "off")
             .set("rate_limit", "off")
+            .set("rematch_after", "off")
             .set("away_timeout", "off")
             .set("message_limit", "off")
             .set("admin_token", ADMIN_TOKEN)
