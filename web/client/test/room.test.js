@@ -1,10 +1,10 @@
-// A room through the client in Node, against the real program. Where Node has no WebSocket yet, it
-// has to be run with `--experimental-websocket`.
+// A room through the client in Node, against the real program.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AisekiError, Person } from "../index.js";
 import { Program } from "../../e2e/program.js";
+import { WebSocket } from "./socket.js";
 
 /** @import { Room, RoomView } from "../index.js" */
 
@@ -16,7 +16,7 @@ class Guest {
 
   /** @param {Program} program */
   constructor(program) {
-    this.person = new Person({ url: program.url });
+    this.person = new Person({ url: program.url, WebSocket });
   }
 
   /** @param {string} roomId */
