@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::ids::SessionId;
+use crate::lobby::Lobby;
 use crate::policy::Millis;
 use crate::seating::{Candidate, Companions};
 
@@ -82,6 +83,14 @@ impl Acquaintances {
         for person in [a, b] {
             *self.pairs.entry(person).or_default() += 1;
         }
+    }
+}
+
+impl Lobby<Acquaintances> {
+    /// These two are never seated together again. Whoever waits goes on waiting; a room that was
+    /// formed for both already is not undone.
+    pub fn block(&mut self, a: SessionId, b: SessionId) {
+        self.companions.block(a, b);
     }
 }
 

@@ -199,7 +199,8 @@ impl Building {
     /// Makes the services and serves them from now on.
     async fn build(self, stores: Stores, shared: Option<SharedStores>) -> anyhow::Result<Running> {
         let Self { config, metrics, push, hub, closings, draining, app } = self;
-        let Stores { lobby, topics, bans, conversations, rooms, session_keys, close } = stores;
+        let Stores { lobby, topics, bans, conversations, reports, rooms, session_keys, close } =
+            stores;
         let rules = stores::room_rules(&config);
         let rooms = rooms.filter(|_| rules.rooms).map(|store| Rooms::new(store, hub));
         let topics = Arc::new(Topics::load(topics).await?);
@@ -224,6 +225,7 @@ impl Building {
             bans,
             sessions: Sessions::new(session_keys),
             conversations,
+            reports,
             rooms: rooms.clone(),
             push: push.clone(),
             metrics,

@@ -9,6 +9,7 @@ mod config;
 mod mq;
 mod output;
 mod queues;
+mod reports;
 mod rooms;
 mod serve;
 mod server_url;
@@ -92,6 +93,7 @@ enum Command {
     Bans(bans::Bans),
     Queues(queues::Queues),
     Rooms(rooms::Rooms),
+    Reports(reports::Reports),
     Mq(mq::Mq),
 }
 
@@ -108,6 +110,7 @@ impl Command {
             Self::Bans(command) => command.run(environment),
             Self::Queues(command) => command.run(environment),
             Self::Rooms(command) => command.run(environment),
+            Self::Reports(command) => command.run(environment),
             Self::Mq(command) => command.run(environment),
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod fuzz;
 mod matching;
 mod ops;
 mod page;
+mod reports;
 mod rooms;
 mod serve;
 mod session;
@@ -48,6 +49,7 @@ use crate::metrics::Metrics;
 use crate::operators::Operators;
 use crate::port::Unavailable;
 use crate::push::Push;
+use crate::reports::ReportStore;
 use crate::rooms::Rooms;
 use crate::sessions::Sessions;
 use crate::topics::Topics;
@@ -66,6 +68,8 @@ pub struct Services {
     pub sessions: Sessions,
     /// The record of rooms.
     pub conversations: Arc<dyn ConversationStore>,
+    /// What people reported.
+    pub reports: Arc<dyn ReportStore>,
     /// Rooms to talk in, where there are any.
     pub rooms: Option<Rooms>,
     /// Who is connected.
@@ -110,7 +114,7 @@ type Shared = State<Arc<Services>>;
     tags(
         (name = "matching", description = "The three calls by which people are seated"),
         (name = "rooms", description = "Rooms and seats"),
-        (name = "operators", description = "Topics, bans, queues and rooms; needs the admin token"),
+        (name = "operators", description = "Topics, bans, queues, rooms and reports; needs the admin token"),
         (name = "operations", description = "Health and metrics")
     )
 )]
@@ -130,6 +134,8 @@ fn described_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(events::socket))
         .routes(routes!(rooms::get_room))
         .routes(routes!(rooms::leave_room))
+        .routes(routes!(reports::report))
+        .routes(routes!(reports::block))
         .routes(routes!(talk::socket))
         .routes(routes!(ops::healthz))
         .routes(routes!(ops::readyz))
@@ -146,6 +152,9 @@ fn operators_routes() -> OpenApiRouter<Arc<Services>> {
         .routes(routes!(admin::queues::list_queues))
         .routes(routes!(admin::rooms::list_rooms))
         .routes(routes!(admin::rooms::close_room))
+        .routes(routes!(admin::reports::list_reports))
+        .routes(routes!(admin::reports::get_report))
+        .routes(routes!(admin::reports::judge_report))
 }
 
 /// Every route with everything around it.

@@ -22,6 +22,7 @@ pub mod port;
 pub mod push;
 pub mod rate_limit;
 pub mod records;
+pub mod reports;
 pub mod rooms;
 pub mod sessions;
 pub mod shared;

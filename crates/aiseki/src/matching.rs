@@ -24,6 +24,8 @@ pub trait LobbyStore: Send + Sync {
     fn touch(&self, sessions: Vec<SessionId>, sign: Sign) -> Pending<'_, ()>;
     /// Gives up a seat.
     fn vacate(&self, session: SessionId, room: RoomId) -> Pending<'_, Vacate>;
+    /// These two are never seated together again. Nobody loses a place or a seat by it.
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()>;
     /// Ends a room; false when it was not live.
     fn close_room(&self, room: RoomId) -> Pending<'_, bool>;
     /// Takes everybody out who waits for a topic.
@@ -160,6 +162,11 @@ impl Matching {
     /// Gives up a seat.
     pub async fn leave(&self, session: SessionId, room: RoomId) -> Result<Vacate, Unavailable> {
         self.store.vacate(session, room).await
+    }
+
+    /// These two are never seated together again.
+    pub async fn block(&self, by: SessionId, whom: SessionId) -> Result<(), Unavailable> {
+        self.store.block(by, whom).await
     }
 
     /// Signs of life of people who hold a connection open, or the end of one.

@@ -8,7 +8,17 @@ use crate::bans::{Ban, BanSubject, Bans};
 use crate::conversations::ConversationStore;
 use crate::matching::LobbyStore;
 use crate::port::Unavailable;
+use crate::reports::{Report, ReportStore};
 use crate::topics::{Title, Topic, Topics};
+
+/// Whoever a report is about is banned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What to remember; `None` for the reason of the report.
+    pub reason: Option<String>,
+    /// Until when; `None` for ever.
+    pub expires_at: Option<Millis>,
+}
 
 /// The use cases of operators. Each must be run to its end once it has begun, whoever is listening.
 #[derive(Clone)]
@@ -65,6 +75,26 @@ impl Operators {
         let ban = self.bans.add(subject, reason, expires_at).await?;
         self.lobby.expel_banned(Arc::clone(&self.bans)).await?;
         Ok(ban)
+    }
+
+    /// Marks a report as judged, and bans whom it is about if that is the verdict and has not been
+    /// done. `None` when there is no report of this number.
+    pub async fn judge(
+        &self,
+        reports: &dyn ReportStore,
+        id: i64,
+        verdict: Option<Verdict>,
+    ) -> Result<Option<Report>, Unavailable> {
+        let Some(report) = reports.report(id).await? else { return Ok(None) };
+        let ban = match verdict.filter(|_| report.ban.is_none()) {
+            Some(Verdict { reason, expires_at }) => {
+                let subject = BanSubject::Session(report.about.reported);
+                let reason = reason.unwrap_or(report.about.reason);
+                Some(self.ban(subject, reason, expires_at).await?.id)
+            }
+            None => None,
+        };
+        reports.judge_report(id, ban).await
     }
 
     /// Ends a room; false when there never was one with this id.

@@ -29,6 +29,14 @@ pub trait RecordStore: Send + Sync {
     /// The rooms that ended within the last `within`, with everybody who ever sat in them; of very
     /// many, the latest.
     fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>>;
+    /// Notes that these two are never seated together again.
+    fn add_block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()>;
+    /// Who blocked whom, in the order of their ids, after `after`, at most `limit`.
+    fn blocks(
+        &self,
+        after: Option<(SessionId, SessionId)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<(SessionId, SessionId)>>;
     /// Whether the database answers and can be written to; one that can only be read is away.
     fn ping(&self) -> Pending<'_, ()>;
 }

@@ -220,6 +220,36 @@ impl Rooms {
         self.store.view(room).await
     }
 
+    /// What was said last, at most `limit` messages in their order. The log knows no end but by being
+    /// read, so the end is searched for: a few reads of one message, whatever the length.
+    pub async fn last_said(
+        &self,
+        room: RoomId,
+        limit: usize,
+    ) -> Result<Vec<Arc<Said>>, Unavailable> {
+        let first = self.store.read(room, 0, limit + 1).await?;
+        if first.len() <= limit {
+            return Ok(first);
+        }
+        // There is something after `some`, and nothing after `none`.
+        let (mut some, mut step) = (limit as u64, limit as u64);
+        let mut none = loop {
+            let further = some.saturating_add(step);
+            if self.store.read(room, further, 1).await?.is_empty() {
+                break further;
+            }
+            (some, step) = (further, step.saturating_mul(2));
+        };
+        while none - some > 1 {
+            let middle = some + (none - some) / 2;
+            match self.store.read(room, middle, 1).await?.is_empty() {
+                true => none = middle,
+                false => some = middle,
+            }
+        }
+        self.store.read(room, none.saturating_sub(limit as u64), limit).await
+    }
+
     /// A connection of a member to a room, which has been told everything up to `after`.
     pub async fn visit(
         &self,

@@ -43,6 +43,8 @@ pub trait WaitingStore: Send + Sync {
     fn vacate(&self, seats: Vec<(SessionId, RoomId, IdleReason)>) -> Pending<'_, ()>;
     /// Gives people the seats that they hold by the records.
     fn restore_seats(&self, seats: Vec<(SessionId, Seat)>) -> Pending<'_, ()>;
+    /// The two of each pair are never seated together again.
+    fn keep_apart(&self, pairs: Vec<(SessionId, SessionId)>) -> Pending<'_, ()>;
     /// Ends the waits of people.
     fn expel(&self, sessions: Vec<SessionId>, reason: IdleReason) -> Pending<'_, ()>;
     /// Takes everybody out who waits for a topic.

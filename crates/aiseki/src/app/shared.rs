@@ -152,6 +152,7 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
+            reports: records.clone(),
             rooms: Some(self.rooms.clone()),
             session_keys,
             close: Box::new(|| Box::pin(async {})),

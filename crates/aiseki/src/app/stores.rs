@@ -11,6 +11,7 @@ use crate::conversations::ConversationStore;
 use crate::matching::LobbyStore;
 use crate::metrics::Metrics;
 use crate::push::Push;
+use crate::reports::ReportStore;
 use crate::rooms::{RoomHub, RoomRules, RoomStore};
 use crate::sessions::SessionKey;
 use crate::store::embedded::{EmbeddedStore, Settings};
@@ -22,6 +23,7 @@ pub(super) struct Stores {
     pub(super) topics: Arc<dyn TopicStore>,
     pub(super) bans: Arc<dyn BanStore>,
     pub(super) conversations: Arc<dyn ConversationStore>,
+    pub(super) reports: Arc<dyn ReportStore>,
     /// Where people talk, if these stores can do that.
     pub(super) rooms: Option<Arc<dyn RoomStore>>,
     pub(super) session_keys: Vec<SessionKey>,
@@ -70,6 +72,7 @@ pub(super) fn embedded(store: Arc<EmbeddedStore>) -> Stores {
         topics: store.clone(),
         bans: store.clone(),
         conversations: store.clone(),
+        reports: store.clone(),
         rooms: Some(store.clone()),
         session_keys: store.session_keys(),
         close: Box::new(move || {

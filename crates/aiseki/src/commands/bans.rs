@@ -64,7 +64,7 @@ struct Add {
     duration: Option<Millis>,
 }
 
-fn ban_duration(text: &str) -> Result<Millis, duration::DurationError> {
+pub(super) fn ban_duration(text: &str) -> Result<Millis, duration::DurationError> {
     duration::parse(text, SECOND..=LONGEST_BAN)
 }
 
@@ -141,7 +141,7 @@ impl Add {
 }
 
 /// The end of a ban in RFC 3339.
-fn expiry(now: Millis, duration: Millis) -> Result<String, Failure> {
+pub(super) fn expiry(now: Millis, duration: Millis) -> Result<String, Failure> {
     let end = i64::try_from(now.saturating_add(duration)).ok();
     end.and_then(|end| Timestamp::from_millisecond(end).ok())
         .map(|end| end.to_string())

@@ -2,6 +2,7 @@
 
 pub(super) mod bans;
 pub(super) mod queues;
+pub(super) mod reports;
 pub(super) mod rooms;
 pub(super) mod topics;
 

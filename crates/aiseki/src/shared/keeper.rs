@@ -93,7 +93,8 @@ impl Keeper {
         }
     }
 
-    /// Looks once whether the waiting store has all live seats, and reads them back when it has not.
+    /// Looks once whether the waiting store has all live seats, and reads them back when it has not,
+    /// with the blocks, which are lost together with them.
     pub async fn check_seats(&self) -> Result<(), Unavailable> {
         let runs = self.waiting.runs().await.inspect_err(|_| self.lobby.set_seats_known(None))?;
         if runs.current == runs.seats_known_in {
@@ -112,10 +113,23 @@ impl Keeper {
             count += page.len();
             self.waiting.restore_seats(page).await?;
         }
+        self.read_blocks_back().await?;
         self.waiting.seats_are_known(runs.current.clone()).await?;
         self.lobby.set_seats_known(Some(runs.current));
         tracing::info!(seats = count, "the live seats were read back from the records");
         Ok(())
+    }
+
+    async fn read_blocks_back(&self) -> Result<(), Unavailable> {
+        let mut after = None;
+        loop {
+            let page = self.records.blocks(after, PEOPLE_AT_ONCE).await?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            after = page.last().copied();
+            self.waiting.keep_apart(page).await?;
+        }
     }
 
     async fn repeat_endings(&self) -> Result<(), Unavailable> {

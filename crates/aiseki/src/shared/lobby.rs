@@ -232,6 +232,14 @@ impl LobbyStore for SharedLobby {
         })
     }
 
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        Box::pin(async move {
+            // The truth first: whatever the waiting store loses is read back from it.
+            self.records.add_block(by, whom).await?;
+            self.waiting.keep_apart(vec![(by, whom)]).await
+        })
+    }
+
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         Box::pin(async move {
             let Some(people) = self.records.end_room(room).await? else { return Ok(false) };

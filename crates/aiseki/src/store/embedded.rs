@@ -10,6 +10,7 @@ mod journal;
 mod live;
 mod open;
 mod reads;
+mod reports;
 mod rooms;
 mod schema;
 mod writer;
@@ -181,6 +182,10 @@ impl LobbyStore for EmbeddedStore {
         self.step(move |engine| {
             engine.step(|lobby, now, changes| lobby.vacate(session, room, now, changes))
         })
+    }
+
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        self.step(move |engine| engine.block(by, whom))
     }
 
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {

@@ -10,6 +10,7 @@ mod link;
 mod migrations;
 mod notices;
 mod outage;
+mod reports;
 mod rooms;
 mod seats;
 mod sql;
@@ -143,6 +144,18 @@ impl RecordStore for PostgresStore {
 
     fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>> {
         Box::pin(seats::lately_ended(&self.link, within))
+    }
+
+    fn add_block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        Box::pin(seats::add_block(&self.link, by, whom))
+    }
+
+    fn blocks(
+        &self,
+        after: Option<(SessionId, SessionId)>,
+        limit: usize,
+    ) -> Pending<'_, Vec<(SessionId, SessionId)>> {
+        Box::pin(seats::blocks(&self.link, after, limit))
     }
 
     fn ping(&self) -> Pending<'_, ()> {

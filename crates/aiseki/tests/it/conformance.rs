@@ -26,6 +26,8 @@ macro_rules! against {
 
 pub(crate) use against;
 
+/// People who are never seated together again.
+mod block;
 /// Ending a wait.
 mod cancel;
 /// A topic is switched off.
@@ -42,6 +44,8 @@ mod house;
 mod poll;
 /// What is written down of rooms, topics and bans.
 mod records;
+/// What people report.
+mod reports;
 /// Redis and PostgreSQL as one store.
 mod shared;
 /// The kinds of store.

@@ -18,6 +18,8 @@ mod operations;
 mod page;
 /// Who is there and who is not, seen through open connections.
 mod presence;
+/// Reports: what is kept, and how operators judge it.
+mod reports;
 /// Rooms: who sees them, who leaves them, how operators close them.
 mod rooms;
 /// `POST /api/session` and who is asking.

@@ -125,13 +125,7 @@ pub(in crate::http) async fn add_ban(
     if reason.chars().count() > REASON_CHARACTERS {
         return Err(refused("reason has more than 500 characters"));
     }
-    let expires_at = body
-        .expires_at
-        .map(|text| parse_moment(&text).ok_or_else(|| refused("expires_at is no RFC 3339 time")))
-        .transpose()?;
-    if expires_at.is_some_and(|at| at <= services.matching.now()) {
-        return Err(refused("expires_at has passed already"));
-    }
+    let expires_at = parse_expiry(body.expires_at, services.matching.now())?;
     let operators = services.operators.clone();
     let ban = to_the_end(async move { operators.ban(subject, reason, expires_at).await }).await??;
     Ok((StatusCode::CREATED, axum::Json(ban.into())))
@@ -194,6 +188,17 @@ fn shown(network: IpNet) -> String {
     } else {
         network.to_string()
     }
+}
+
+/// The end of a ban that begins now.
+pub(super) fn parse_expiry(text: Option<String>, now: Millis) -> Result<Option<Millis>, Problem> {
+    let refused = |detail: &str| Problem::new(Code::InvalidBan).with_detail(detail);
+    let Some(text) = text else { return Ok(None) };
+    let at = parse_moment(&text).ok_or_else(|| refused("expires_at is no RFC 3339 time"))?;
+    if at <= now {
+        return Err(refused("expires_at has passed already"));
+    }
+    Ok(Some(at))
 }
 
 fn parse_moment(text: &str) -> Option<Millis> {

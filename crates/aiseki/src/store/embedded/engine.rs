@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use aiseki_lobby::{
-    Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat, SessionId, State,
-    TicketNumber, TopicId,
+    Acquaintances, Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat,
+    SessionId, State, TicketNumber, TopicId,
 };
 use rusqlite::Connection;
 
@@ -19,7 +19,7 @@ const DISMISSED_AT_ONCE: usize = 1_000;
 
 /// What the writer thread owns: the state that steps change, and what they have changed so far.
 pub(super) struct Engine {
-    pub(super) lobby: Lobby,
+    pub(super) lobby: Lobby<Acquaintances>,
     pub(super) live: LiveRooms,
     pub(super) limiter: RateLimiter,
     pub(super) clock: Clock,
@@ -29,6 +29,8 @@ pub(super) struct Engine {
     pub(super) entered_from: HashMap<SessionId, IpAddr>,
     /// Why people lost their seats since the last commit, when it was not that they left.
     pub(super) dismissed: HashMap<SessionId, IdleReason>,
+    /// Who blocked whom since the last commit.
+    pub(super) blocked: Vec<(SessionId, SessionId)>,
 }
 
 impl Engine {
@@ -47,6 +49,7 @@ impl Engine {
             changes: Vec::new(),
             entered_from: HashMap::new(),
             dismissed: HashMap::new(),
+            blocked: Vec::new(),
         };
         engine.expire_unknown_room_types(connection)?;
         Ok(engine)
@@ -56,7 +59,7 @@ impl Engine {
     /// so every reservation is confirmed at once.
     pub(super) fn step<T>(
         &mut self,
-        transition: impl FnOnce(&mut Lobby, Millis, &mut Vec<Change>) -> T,
+        transition: impl FnOnce(&mut Lobby<Acquaintances>, Millis, &mut Vec<Change>) -> T,
     ) -> T {
         let now = self.clock.now();
         let before = self.changes.len();
@@ -92,6 +95,17 @@ impl Engine {
                 _ => {}
             }
         }
+    }
+
+    /// These two are never seated together again.
+    pub(super) fn block(&mut self, by: SessionId, whom: SessionId) {
+        self.lobby.block(by, whom);
+        self.blocked.push((by, whom));
+    }
+
+    /// Whether there is something to be written to the file.
+    pub(super) fn unwritten(&self) -> bool {
+        !self.changes.is_empty() || !self.blocked.is_empty() || self.live.unwritten()
     }
 
     /// When there is something to do with nobody asking for it.
@@ -143,10 +157,20 @@ pub(super) fn latest_time(connection: &Connection) -> rusqlite::Result<Millis> {
     )
 }
 
-fn load_lobby(connection: &Connection, policy: Policy, now: Millis) -> rusqlite::Result<Lobby> {
+fn load_lobby(
+    connection: &Connection,
+    policy: Policy,
+    now: Millis,
+) -> rusqlite::Result<Lobby<Acquaintances>> {
     let mut entropy = [0; 8];
     getrandom::fill(&mut entropy).expect("the operating system gives random bytes");
-    let mut lobby = Lobby::new(policy, u64::from_ne_bytes(entropy));
+    let mut known = Acquaintances::new(0);
+    let mut blocks = connection.prepare("SELECT blocker, blocked FROM blocks")?;
+    let mut rows = blocks.query([])?;
+    while let Some(row) = rows.next()? {
+        known.block(SessionId(row.get(0)?), SessionId(row.get(1)?));
+    }
+    let mut lobby = Lobby::with_companions(policy, known, u64::from_ne_bytes(entropy));
     let next_ticket =
         connection
             .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;

@@ -76,6 +76,13 @@ pub(super) fn write(
             }
         }
     }
+    for (by, whom) in &engine.blocked {
+        connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO blocks (blocker, blocked, created_at) VALUES (?, ?, ?)",
+            )?
+            .execute(params![by.0, whom.0, now])?;
+    }
     Ok(())
 }
 

@@ -9,8 +9,11 @@ use crate::config::Durability;
 
 /// Each migration in its order; the number of those applied is the file's `user_version`. One that
 /// has been released is never changed.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_seating.sql"), include_str!("migrations/0002_rooms.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_seating.sql"),
+    include_str!("migrations/0002_rooms.sql"),
+    include_str!("migrations/0003_reports.sql"),
+];
 
 /// "AISK": marks the file as ours in SQLite's header.
 const APPLICATION_ID: i32 = 0x4149_534b;

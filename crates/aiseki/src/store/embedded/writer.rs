@@ -152,7 +152,7 @@ impl Writer {
         let commands = answers.len();
         let mut succeeded = self.engine.is_some();
         if let Some(engine) = &mut self.engine
-            && (!engine.changes.is_empty() || engine.live.unwritten())
+            && engine.unwritten()
         {
             let watch = Stopwatch::start();
             let now = engine.clock.now();
@@ -165,6 +165,7 @@ impl Writer {
                     let changes = std::mem::take(&mut engine.changes);
                     engine.entered_from.clear();
                     engine.dismissed.clear();
+                    engine.blocked.clear();
                     engine.live.ended.clear();
                     let took = watch.elapsed();
                     (self.listener)(&Committed { changes: &changes, commands, took });

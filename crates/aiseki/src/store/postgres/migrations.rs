@@ -16,8 +16,10 @@ struct Migration {
 }
 
 /// Each migration in its order. One that has been released is never changed.
-const MIGRATIONS: &[Migration] =
-    &[Migration { name: "seating", sql: include_str!("migrations/0001_seating.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { name: "seating", sql: include_str!("migrations/0001_seating.sql") },
+    Migration { name: "reports", sql: include_str!("migrations/0002_reports.sql") },
+];
 
 /// "aiseki" in bytes: by this servers that start together wait for each other, and for nobody else.
 const LOCK: i64 = 0x6169_7365_6b69;

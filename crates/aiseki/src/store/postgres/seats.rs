@@ -155,3 +155,33 @@ fn seat(row: &Row) -> (SessionId, Seat) {
 fn session(row: &Row, column: usize) -> SessionId {
     SessionId(row.get::<_, Uuid>(column).into_bytes())
 }
+
+pub(super) async fn add_block(
+    link: &Link,
+    by: SessionId,
+    whom: SessionId,
+) -> Result<(), Unavailable> {
+    link.ask("adding a block", async move |client| {
+        let statement = client.prepare_cached(sql::ADD_BLOCK).await?;
+        client.execute(&statement, &[&uuid(by.0), &uuid(whom.0)]).await?;
+        Ok(())
+    })
+    .await
+}
+
+pub(super) async fn blocks(
+    link: &Link,
+    after: Option<(SessionId, SessionId)>,
+    limit: usize,
+) -> Result<Vec<(SessionId, SessionId)>, Unavailable> {
+    // Nobody is blocked by themselves, so no pair stands before this one.
+    let (by, whom) =
+        after.map_or((Uuid::nil(), Uuid::nil()), |(by, whom)| (uuid(by.0), uuid(whom.0)));
+    link.ask("reading blocks", async move |client| {
+        let statement = client.prepare_cached(sql::BLOCKS).await?;
+        let found = client.query(&statement, &[&by, &whom, &rows(limit)]).await?;
+        let session = |row: &Row, column| SessionId(row.get::<_, Uuid>(column).into_bytes());
+        Ok(found.iter().map(|row| (session(row, 0), session(row, 1))).collect())
+    })
+    .await
+}

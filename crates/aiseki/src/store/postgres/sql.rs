@@ -26,6 +26,14 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("BANS", BANS),
     ("ADD_BAN", ADD_BAN),
     ("REMOVE_BAN", REMOVE_BAN),
+    ("ADD_BLOCK", ADD_BLOCK),
+    ("BLOCKS", BLOCKS),
+    ("SAME_REPORT", SAME_REPORT),
+    ("LATE_REPORTS", LATE_REPORTS),
+    ("ADD_REPORT", ADD_REPORT),
+    ("REPORTS", REPORTS),
+    ("REPORT", REPORT),
+    ("JUDGE_REPORT", JUDGE_REPORT),
     ("SESSION_KEYS", SESSION_KEYS),
     ("FIRST_SESSION_KEY", FIRST_SESSION_KEY),
 ];
@@ -192,6 +200,49 @@ pub(super) const ADD_BAN: &str = "
     RETURNING id, session_id, network::text, reason, created_at, expires_at";
 
 pub(super) const REMOVE_BAN: &str = "DELETE FROM bans WHERE id = $1";
+
+pub(super) const ADD_BLOCK: &str = "
+    INSERT INTO blocks (blocker, blocked) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+
+/// At most $3 blocks in their order, after the pair $1 and $2.
+pub(super) const BLOCKS: &str = "
+    SELECT blocker, blocked FROM blocks WHERE (blocker, blocked) > ($1, $2)
+    ORDER BY blocker, blocked LIMIT $3";
+
+/// Whether the person $1 has reported the seat $3 of the room $2 for the reason $4.
+pub(super) const SAME_REPORT: &str = "
+    SELECT FROM reports
+    WHERE reporter = $1 AND conversation_id = $2 AND seat = $3 AND reason = $4 LIMIT 1";
+
+/// How many reports the person $1 made within $2 milliseconds, and for how long the oldest counts.
+pub(super) const LATE_REPORTS: &str = "
+    SELECT count(*), coalesce(ceil(1000 * extract(epoch FROM
+        min(created_at) + $2::int8 * interval '1 millisecond' - statement_timestamp()))::int8, 0)
+    FROM reports
+    WHERE reporter = $1 AND created_at > statement_timestamp() - $2::int8 * interval '1 millisecond'";
+
+pub(super) const ADD_REPORT: &str = "
+    INSERT INTO reports (conversation_id, reporter, reported, seat, reason, said, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6::text::json, date_trunc('milliseconds', statement_timestamp()))";
+
+/// At most $2 reports numbered below $1, the newest first; with $3 those that nobody has judged.
+pub(super) const REPORTS: &str = "
+    SELECT id, conversation_id, reporter, reported, seat, reason, said::text, created_at, judged_at, ban
+    FROM reports WHERE id < $1 AND NOT ($3 AND judged_at IS NOT NULL)
+    ORDER BY id DESC LIMIT $2";
+
+pub(super) const REPORT: &str = "
+    SELECT id, conversation_id, reporter, reported, seat, reason, said::text, created_at, judged_at, ban
+    FROM reports WHERE id = $1";
+
+/// The report $1 is judged, and answered by the ban $2 when that is not null.
+pub(super) const JUDGE_REPORT: &str = "
+    UPDATE reports SET
+        judged_at = coalesce(judged_at, date_trunc('milliseconds', statement_timestamp())),
+        ban = coalesce(ban, $2)
+    WHERE id = $1
+    RETURNING id, conversation_id, reporter, reported, seat, reason, said::text, created_at,
+        judged_at, ban";
 
 pub(super) const SESSION_KEYS: &str = "SELECT number, secret FROM session_keys ORDER BY number";
 

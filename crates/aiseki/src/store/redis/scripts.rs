@@ -48,6 +48,7 @@ scripts! {
     CONFIRM = "confirm",
     VACATE = "vacate",
     RESTORE = "restore",
+    BLOCK = "block",
     EXPEL = "expel",
     CLOSE_TOPIC = "close_topic",
     QUEUES = "queues",

@@ -152,6 +152,16 @@ impl WaitingStore for RedisStore {
         })
     }
 
+    fn keep_apart(&self, pairs: Vec<(SessionId, SessionId)>) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let mut call = scripts::BLOCK.on(&[self.inner.keys.state().to_owned()]);
+            for (a, b) in pairs {
+                call.arg(a.to_string()).arg(b.to_string());
+            }
+            self.inner.run(&scripts::BLOCK, &call, When::Always).await.map(|_| ())
+        })
+    }
+
     fn expel(&self, sessions: Vec<SessionId>, reason: IdleReason) -> Pending<'_, ()> {
         Box::pin(async move {
             for some in sessions.chunks(OUT_AT_ONCE) {

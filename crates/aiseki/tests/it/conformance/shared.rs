@@ -6,6 +6,7 @@ use aiseki::conversations::{Conversation, ConversationStore};
 use aiseki::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength};
 use aiseki::port::Pending;
 use aiseki::rate_limit::{AddressGroup, Limited};
+use aiseki::reports::{NewReport, Report, ReportStore, TooMany};
 use aiseki::rooms::RoomRules;
 use aiseki::shared::{Keeper, Recorder, SharedLobby};
 use aiseki::store::postgres::{PostgresSettings, PostgresStore};
@@ -107,6 +108,10 @@ impl LobbyStore for SharedStore {
         self.lobby.vacate(session, room)
     }
 
+    fn block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {
+        self.lobby.block(by, whom)
+    }
+
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         self.lobby.close_room(room)
     }
@@ -198,5 +203,23 @@ impl ConversationStore for SharedStore {
         limit: usize,
     ) -> Pending<'_, Vec<Conversation>> {
         self.records.live_conversations(topic, after, limit)
+    }
+}
+
+impl ReportStore for SharedStore {
+    fn add_report(&self, report: NewReport) -> Pending<'_, Result<(), TooMany>> {
+        self.records.add_report(report)
+    }
+
+    fn reports(&self, before: Option<i64>, limit: usize, open: bool) -> Pending<'_, Vec<Report>> {
+        self.records.reports(before, limit, open)
+    }
+
+    fn report(&self, id: i64) -> Pending<'_, Option<Report>> {
+        self.records.report(id)
+    }
+
+    fn judge_report(&self, id: i64, ban: Option<i64>) -> Pending<'_, Option<Report>> {
+        self.records.judge_report(id, ban)
     }
 }

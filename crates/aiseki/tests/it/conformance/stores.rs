@@ -7,6 +7,7 @@ use aiseki::config::Durability;
 use aiseki::conversations::ConversationStore;
 use aiseki::matching::LobbyStore;
 use aiseki::rate_limit::RateLimits;
+use aiseki::reports::ReportStore;
 use aiseki::rooms::{RoomHub, RoomRules};
 use aiseki::store::embedded::{EmbeddedStore, Settings};
 use aiseki::topics::TopicStore;
@@ -17,7 +18,9 @@ use super::shared::SharedStore;
 use crate::harness::Directory;
 
 /// All ports of one store.
-pub(crate) trait Store: LobbyStore + TopicStore + BanStore + ConversationStore {
+pub(crate) trait Store:
+    LobbyStore + TopicStore + BanStore + ConversationStore + ReportStore
+{
     /// Ends it as a server ends it that is told to.
     fn close(&self);
 }

@@ -15,6 +15,7 @@
 --   queue:QUEUE    ZSET session -> waiting since, in ms and fractions that keep the order
 --   waiting:SESSION HASH: the wait
 --   room:SESSION   HASH: the seat; it expires with the reservation until the room is confirmed
+--   blocks:SESSION SET of those whom the person never meets again
 --   idle:SESSION   why somebody is idle, and since when
 --   alarms:MS      LIST of people to be looked at at that moment
 --

@@ -51,9 +51,17 @@ local function all_candidates(l)
   end
 end
 
--- Everybody may sit with everybody.
-local function may_sit_together(_, _)
-  return true
+local has_blocks = {}
+
+-- Whether these two may share a room. A block is kept for both, so only the first is asked, once in a
+-- step, whether there is any: that is one question for each seat but the last, and none for the people
+-- who come after.
+local function may_sit_together(a, b)
+  local key = P .. 'blocks:' .. a.session
+  if has_blocks[key] == nil then
+    has_blocks[key] = redis.call('EXISTS', key) == 1
+  end
+  return not has_blocks[key] or redis.call('SISMEMBER', key, b.session) == 0
 end
 
 -- Completes `group` from the people at `first` and after, trying the oldest first and going back
