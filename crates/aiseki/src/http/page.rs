@@ -46,6 +46,7 @@ const FILES: &[(&str, &str)] = embedded![
     "console/main.js"
     "console/metrics.js"
     "console/people.js"
+    "console/reports.js"
     "console/sections.js"
     "i18n/en.js"
     "i18n/ja.js"
