@@ -39,7 +39,7 @@ scenario("who waits and who talks is seen, and a table is closed", async (stage)
   await meet(people.slice(0, 2), 1);
   await joins(people[2], 3, 2);
   await sees(people[2], "waiting");
-  const queues = page.getByRole("region", { name: "Queues" }).last();
+  const queues = page.getByRole("region", { name: "Queues" });
   await queues.getByText("旅に出るならどこへ").waitFor();
   const close = page.getByRole("button", { name: /^Close the table at A book/ });
   await surely(close);
