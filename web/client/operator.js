@@ -33,6 +33,18 @@ import { Http } from "./http.js";
  * @property {number} room_type
  * @property {string} created_at
  * @property {{ seat: number, session: string, requested_room_type: number, state: string }[]} seats
+ *
+ * @typedef {object} ListedReport
+ * @property {number} id
+ * @property {string} room_id
+ * @property {number} seat whose seat was reported
+ * @property {string} session of who is reported, as a ban takes it
+ * @property {string} reporter
+ * @property {string} reason
+ * @property {string} created_at
+ * @property {string | null} judged_at
+ * @property {number | null} ban_id
+ * @property {{ seq: number, seat: number, text: string, at: string }[]} messages
  */
 
 /** Somebody with the admin token. */
@@ -98,14 +110,31 @@ export class Operator {
    * @returns {Promise<{ rooms: ListedRoom[], next: string | null }>}
    */
   rooms(query = {}) {
-    const given = Object.entries(query).filter(([, value]) => value !== undefined);
-    const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-    return this.http.call("GET", `admin/rooms?${text}`);
+    return this.http.call("GET", `admin/rooms?${parameters(query)}`);
   }
 
   /** @param {string} roomId */
   async closeRoom(roomId) {
     await this.http.call("POST", `admin/rooms/${encodeURIComponent(roomId)}/close`);
+  }
+
+  /**
+   * One page of what people reported, the newest first.
+   * @param {{ open?: boolean, after?: number, limit?: number }} [query] `open`: what nobody has judged
+   * @returns {Promise<{ reports: ListedReport[], next: number | null }>}
+   */
+  reports(query = {}) {
+    return this.http.call("GET", `admin/reports?${parameters(query)}`);
+  }
+
+  /**
+   * Marks a report as judged; may be repeated.
+   * @param {number} id
+   * @param {{ ban?: { reason?: string, expires_at?: string } }} [verdict] with `ban`, who is reported is banned
+   * @returns {Promise<ListedReport>}
+   */
+  judge(id, verdict = {}) {
+    return this.http.call("POST", `admin/reports/${id}/judge`, { body: verdict });
   }
 
   /**
@@ -115,4 +144,10 @@ export class Operator {
   async metrics() {
     return (await this.http.answer("GET", "metrics")).text();
   }
+}
+
+/** @param {Record<string, unknown>} query */
+function parameters(query) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
 }

@@ -104,7 +104,7 @@ export class Room {
       const code = problem === "too_long" ? "too_long" : "invalid_frame";
       throw new AisekiError(code, `this cannot be said: ${problem}`);
     }
-    const id = crypto.randomUUID();
+    const id = newId();
     this.#toldTyping = 0;
     this.#change({ pending: [...this.view.pending, { id, text }] });
     this.#send({ type: "say", id, text });
@@ -361,6 +361,15 @@ export class Room {
 
 /** The states of a socket that matter here; the class that names them is not everywhere. */
 const WebSocketState = { open: 1 };
+
+/**
+ * A name for a message that nobody else's of this person has. Nobody gains by guessing one, so that chance
+ * of any kind will do: a page that came by plain HTTP has no `randomUUID`, and Node 18 no `crypto`.
+ */
+function newId() {
+  const part = () => Math.random().toString(36).slice(2).padEnd(10, "0");
+  return globalThis.crypto?.randomUUID?.() ?? `${Date.now().toString(36)}-${part()}-${part()}`;
+}
 
 /**
  * @param {unknown} data

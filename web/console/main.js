@@ -6,9 +6,10 @@ import { LANGUAGES, choose, minutes, say, speaker } from "../page/language.js";
 import { Bars, Line } from "./charts.js";
 import { buckets, greatest, median, parse, sum } from "./metrics.js";
 import { Bans } from "./people.js";
+import { Reports } from "./reports.js";
 import { Queues, Rooms, Topics } from "./sections.js";
 
-/** @import { Ban, ListedRoom, ListedTopic, QueueView } from "../client/operator.js" */
+/** @import { Ban, ListedReport, ListedRoom, ListedTopic, QueueView } from "../client/operator.js" */
 
 const EVERY_MS = 2_000;
 /** Points of the chart over time: five minutes. */
@@ -27,6 +28,8 @@ export class Desk {
   topics = [];
   /** @type {Ban[]} */
   bans = [];
+  /** @type {{ reports: ListedReport[], next: number | null }} */
+  reports = { reports: [], next: null };
   /** @type {number[]} */
   waiting = [];
   /** @type {{ at: number, joins: number, formed: number }[]} */
@@ -92,14 +95,15 @@ export class Desk {
 
   async #ask() {
     const { operator } = this;
-    const [topics, queues, rooms, bans, text] = await Promise.all([
+    const [topics, queues, rooms, bans, reports, text] = await Promise.all([
       operator.topics(),
       operator.queues(),
       operator.rooms({ limit: Math.min(this.#limit, 1000) }),
       operator.bans(),
+      operator.reports({ open: true }),
       operator.metrics(),
     ]);
-    Object.assign(this, { topics, queues, rooms, bans });
+    Object.assign(this, { topics, queues, rooms, bans, reports });
     this.samples = parse(text);
     const waiting = queues.reduce((total, queue) => total + queue.waiting, 0);
     this.waiting = [...this.waiting, waiting].slice(-POINTS);
@@ -249,6 +253,7 @@ function Board({ desk }) {
     </section>
     <${Queues} desk=${desk} />
     <${Rooms} desk=${desk} />
+    <${Reports} desk=${desk} />
     <${Topics} desk=${desk} />
     <${Bans} desk=${desk} />
   `;

@@ -37,7 +37,7 @@ export function Bans({ desk }) {
         const name = ban.session ?? ban.address ?? "";
         return html`<li key=${ban.id}>
           <span class="title"><code>${name}</code> ${ban.reason}</span>
-          <span class="tag">${ban.expires_at ? until(ban.expires_at) : say("console.bans.ever")}</span>
+          <span class="tag">${ban.expires_at ? moment(ban.expires_at) : say("console.bans.ever")}</span>
           <span class="act">
             <${Sure}
               label=${say("console.bans.lift")}
@@ -68,7 +68,10 @@ export function Bans({ desk }) {
   </section>`;
 }
 
-/** @param {string} at */
-function until(at) {
+/**
+ * A day and a time of it.
+ * @param {string} at
+ */
+export function moment(at) {
   return new Date(at).toLocaleString(speaker.language, { dateStyle: "medium", timeStyle: "short" });
 }

@@ -184,5 +184,5 @@ function TopicRow({ desk, topic }) {
  * @param {{ label: string, children?: import("preact").ComponentChildren }} props
  */
 export function Scroll({ label, children }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${label}>${children}</div>`;
+  return html`<div class="scroll" tabindex="0" role="group" aria-label=${label}>${children}</div>`;
 }

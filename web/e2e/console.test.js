@@ -1,7 +1,7 @@
 // The operator's page.
 
 import assert from "node:assert/strict";
-import { joins, meet, scenario, sees, until } from "./stage.js";
+import { joins, meet, scenario, sees, surely, until } from "./stage.js";
 import { ADMIN_TOKEN } from "./program.js";
 
 /** @import { Page } from "playwright-core" */
@@ -39,11 +39,10 @@ scenario("who waits and who talks is seen, and a table is closed", async (stage)
   await meet(people.slice(0, 2), 1);
   await joins(people[2], 3, 2);
   await sees(people[2], "waiting");
-  const queues = page.getByRole("region", { name: "Queues" }).last();
+  const queues = page.getByRole("region", { name: "Queues" });
   await queues.getByText("旅に出るならどこへ").waitFor();
   const close = page.getByRole("button", { name: /^Close the table at A book/ });
-  await close.click();
-  await close.click();
+  await surely(close);
   await sees(people[0], "ended");
   await page.getByText("There are no live tables.").waitFor();
   await until(async () => (await page.locator(".tiles dd").first().textContent()) === "1", "one waits");
@@ -59,8 +58,7 @@ scenario("topics are added, renamed and closed", async (stage) => {
   await page.getByLabel("Title").first().fill("雪の日");
   await page.getByRole("button", { name: "Save" }).click();
   await ann.locator(".strip").getByText("雪の日").waitFor();
-  await page.getByRole("button", { name: "Close 雪の日" }).click();
-  await page.getByRole("button", { name: "Close 雪の日: Press again" }).click();
+  await surely(page.getByRole("button", { name: "Close 雪の日" }));
   await ann.locator(".strip").getByText("雪の日").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Open 雪の日" }).waitFor();
 });
@@ -79,7 +77,6 @@ scenario("somebody is banned and forgiven", async (stage) => {
   await page.getByRole("button", { name: "Ban", exact: true }).click();
   await page.getByRole("alert").getByText("That did not work").waitFor();
   const lift = page.getByRole("button", { name: /^Lift the ban of 192/ });
-  await lift.click();
-  await lift.click();
+  await surely(lift);
   await page.getByText("Nobody is banned.").waitFor();
 });

@@ -9,8 +9,10 @@ scenario("two people meet and talk, each in their language", async (stage) => {
   await meet([ann, bob]);
   await says(ann, "こんばんは。");
   await reads(bob, "こんばんは。");
-  await bob.locator("#composer").pressSequentially("Hel");
-  await ann.getByText("柿さんが書いています").waitFor();
+  await Promise.all([
+    ann.getByText("柿さんが書いています").waitFor(),
+    bob.locator("#composer").pressSequentially("Hel"),
+  ]);
   await says(bob, "Hello! 𠮷野家 👋\nsecond line");
   await reads(ann, "second line");
   await bob.locator('[role="log"]').getByText("Indigo").first().waitFor();

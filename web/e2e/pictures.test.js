@@ -60,8 +60,10 @@ for (const { width, height, locale, colorScheme } of LOOKS) {
     await says(cai, "わかります。雨の日にぴったりですね。\n\n作業用の一枚、よかったら教えてください。");
     await reads(ann, "雨の日");
     // As slowly as people write: who goes on writing is told of again.
-    await bob.locator("#composer").pressSequentially("If you like it quiet, try this:", { delay: 100 });
-    await ann.locator(".typing .dots").waitFor();
+    await Promise.all([
+      ann.locator(".typing .dots").waitFor(),
+      bob.locator("#composer").pressSequentially("If you like it quiet, try this:", { delay: 50 }),
+    ]);
     await picture(ann, "4-room");
     await ann.locator("button.person").first().click();
     await ann.locator("dialog button.quiet").first().click();

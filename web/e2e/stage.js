@@ -187,6 +187,19 @@ export function transcript(page) {
 }
 
 /**
+ * Presses a button that wants to be pressed twice soon after each other, however slow the machine is.
+ * @param {import("playwright-core").Locator} button
+ */
+export async function surely(button) {
+  await button.evaluate(async (/** @type {HTMLElement} */ element) => {
+    const before = element.textContent;
+    element.click();
+    while (element.textContent === before) await new Promise((resolve) => setTimeout(resolve));
+    element.click();
+  });
+}
+
+/**
  * Waits until a condition holds that no locator can tell.
  * @param {() => Promise<boolean>} holds
  * @param {string} what

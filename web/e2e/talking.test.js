@@ -89,7 +89,7 @@ scenario(
     await sees(ann, "ended");
     await ann.getByRole("heading", { name: "They did not come back" }).waitFor();
   },
-  { AWAY_TIMEOUT: "3s" },
+  { AWAY_TIMEOUT: "8s" },
 );
 
 scenario("an operator closes the room", async (stage) => {

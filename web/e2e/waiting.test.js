@@ -54,7 +54,7 @@ scenario(
     await sees(ann, "topics");
     assert.equal(await ann.locator(".notice").count(), 0);
   },
-  { WAIT_TIMEOUT: "3s" },
+  { WAIT_TIMEOUT: "6s" },
 );
 
 scenario("a topic that is closed while one waits", async (stage) => {
@@ -93,5 +93,5 @@ scenario(
     await joins(ann, 2, 1);
     await sees(ann, "waiting");
   },
-  { RATE_LIMIT: "1/4s" },
+  { RATE_LIMIT: "1/9s" },
 );

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { AisekiError, Operator, Person, problemOfText } from "../index.js";
 import { ADMIN_TOKEN, Program } from "../../e2e/program.js";
 import { delayMs } from "../backoff.js";
+import { WebSocket } from "./socket.js";
 
 /** @import { State, PersonOptions } from "../index.js" */
 /** @import { TransportName } from "../watch.js" */
@@ -30,7 +31,7 @@ function scenario(name, play, settings) {
  * @param {Partial<PersonOptions>} [options]
  */
 async function person(program, options) {
-  const somebody = new Person({ url: program.url, ...options });
+  const somebody = new Person({ url: program.url, WebSocket, ...options });
   await somebody.session();
   return somebody;
 }

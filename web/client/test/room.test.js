@@ -1,10 +1,10 @@
-// A room through the client in Node, against the real program. Where Node has no WebSocket yet, it
-// has to be run with `--experimental-websocket`.
+// A room through the client in Node, against the real program.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AisekiError, Person } from "../index.js";
 import { Program } from "../../e2e/program.js";
+import { WebSocket } from "./socket.js";
 
 /** @import { Room, RoomView } from "../index.js" */
 
@@ -16,7 +16,7 @@ class Guest {
 
   /** @param {Program} program */
   constructor(program) {
-    this.person = new Person({ url: program.url });
+    this.person = new Person({ url: program.url, WebSocket });
   }
 
   /** @param {string} roomId */
@@ -74,7 +74,7 @@ conversation("what one says, both hear, and nothing is pending then", async (ann
 
 conversation("what is said while the server is dead is said once, afterwards", async (ann, bob, program) => {
   ann.room?.say("one");
-  await bob.sees(({ messages }) => messages.length === 1);
+  for (const guest of [ann, bob]) await guest.sees(({ messages }) => messages.length === 1);
   await program.kill();
   await ann.sees(({ status }) => status === "offline");
   ann.room?.say("two");
