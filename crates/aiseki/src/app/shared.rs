@@ -152,13 +152,8 @@ impl SharedStores {
             topics: records.clone(),
             bans: records.clone(),
             conversations: records.clone(),
-<<<<<<< HEAD
             rooms: Some(self.rooms.clone()),
             reports: records.clone(),
-=======
-            reports: records.clone(),
-            rooms: Some(self.rooms.clone()),
->>>>>>> e2e
             session_keys,
             close: Box::new(|| Box::pin(async {})),
         })
