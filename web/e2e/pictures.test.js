@@ -2,7 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { joins, meet, reads, says, scenario, sees } from "./stage.js";
+import { joins, meet, reads, says, scenario, sees, until } from "./stage.js";
 import { ADMIN_TOKEN, ROOT } from "./program.js";
 
 /** @import { Page } from "playwright-core" */
@@ -60,10 +60,10 @@ for (const { width, height, locale, colorScheme } of LOOKS) {
     await says(cai, "わかります。雨の日にぴったりですね。\n\n作業用の一枚、よかったら教えてください。");
     await reads(ann, "雨の日");
     // As slowly as people write: who goes on writing is told of again.
-    await Promise.all([
-      ann.locator(".typing .dots").waitFor(),
-      bob.locator("#composer").pressSequentially("If you like it quiet, try this:", { delay: 50 }),
-    ]);
+    await until(async () => {
+      await bob.locator("#composer").pressSequentially("If you ", { delay: 50 });
+      return ann.locator(".typing .dots").isVisible();
+    }, "somebody is seen writing");
     await picture(ann, "4-room");
     await ann.locator("button.person").first().click();
     await ann.locator("dialog button.quiet").first().click();
