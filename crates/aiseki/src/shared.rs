@@ -88,6 +88,8 @@ pub trait FormedRooms: Send + Sync {
     fn settle(&self, rooms: Vec<(FormedRoom, Outcome)>) -> Pending<'_, Vec<(SessionId, RoomId)>>;
     /// Gives rooms back, to be taken again after a while.
     fn put_off(&self, rooms: Vec<FormedRoom>, by: Duration) -> Pending<'_, ()>;
+    /// Whether any of these rooms has been formed and is not settled yet.
+    fn unsettled(&self, rooms: Vec<RoomId>) -> Pending<'_, bool>;
     /// Rooms may be formed for the next three seconds: somebody can write them.
     fn recording(&self) -> Pending<'_, ()>;
 }

@@ -84,6 +84,11 @@ end
 
 -- Tokens only grow, even when the counter was lost: it starts again from the time.
 local fence = math.max(tonumber(state[2] or '0'), now * 1000)
+if not state[2] and ARGV[1] == '' then
+  -- A millisecond is long enough to lose the counter and to need it again.
+  local time = redis.call('TIME')
+  fence = time[1] * 1000000 + time[2]
+end
 local deadline = string.format('%.0f', now + lease)
 local names, leases, changed = {}, {}, {}
 

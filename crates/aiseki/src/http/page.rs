@@ -127,7 +127,8 @@ impl Page {
 /// What browsers get of a file: scripts and styles without the lines that hold nothing but a comment,
 /// which are a fifth of the page once it is compressed.
 fn as_served(name: &str, text: &'static str) -> Cow<'static, str> {
-    let commented = name.ends_with(".js") || name.ends_with(".css");
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    let commented = matches!(ending, Some("js" | "css"));
     if commented && !name.starts_with("vendor/") {
         without_comments(text).into()
     } else {

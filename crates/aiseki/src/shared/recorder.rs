@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aiseki_lobby::{IdleReason, RoomId, SessionId};
+use aiseki_lobby::{IdleReason, RoomId, Seat, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use super::{FormedRoom, FormedRooms, Outcome, SharedLobby, WaitingStore, failpoint};
@@ -17,6 +17,8 @@ const ROOMS_AT_ONCE: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is made sure that rooms can be written: forming stops when nobody says so for 3 s.
 const PULSE: Duration = Duration::from_secs(1);
+/// A room that somebody's other seat keeps from being written is tried again after so long.
+const LATER: Duration = Duration::from_millis(100);
 /// The first and the longest pause after the records did not answer.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
@@ -113,6 +115,7 @@ impl Recorder {
         let mut to_bury: Vec<(FormedRoom, Outcome)> =
             late.into_iter().map(|room| (room, Outcome::Lapsed)).collect();
         failpoint::reach("before-insert");
+        let mut put_off = Vec::new();
         let written = self.records.write_rooms(reservations(&fresh)).await?;
         failpoint::reach("after-insert");
         for (room, written) in fresh.into_iter().zip(written) {
@@ -120,13 +123,20 @@ impl Recorder {
                 Written::Live(people) => settled.push((room, Outcome::Written(people))),
                 Written::Ended => settled.push((room, Outcome::Ended)),
                 Written::Buried => settled.push((room, Outcome::Lapsed)),
-                Written::Occupied(seats) => {
-                    // The waiting store had lost their seats.
-                    self.waiting.restore_seats(seats).await?;
-                    to_bury.push((room, Outcome::Lapsed));
-                }
+                Written::Occupied(seats) => match self.still_held(seats).await? {
+                    // The seats are given up just now, or it is not known yet whether they will be.
+                    None => put_off.push(room),
+                    Some(seats) => {
+                        // The waiting store had lost their seats.
+                        self.waiting.restore_seats(seats).await?;
+                        to_bury.push((room, Outcome::Lapsed));
+                    }
+                },
                 Written::Refused => to_bury.push((room, Outcome::Refused)),
             }
+        }
+        if !put_off.is_empty() {
+            self.rooms.put_off(put_off, LATER).await?;
         }
         if to_bury.is_empty() {
             return Ok(settled);
@@ -144,13 +154,32 @@ impl Recorder {
         Ok(settled)
     }
 
+    /// The seats elsewhere that keep a room from being written, when they will last. A room that was
+    /// written late has its seats given up once it is settled: until then nobody is told of them.
+    async fn still_held(
+        &self,
+        seats: Vec<(SessionId, Seat)>,
+    ) -> Result<Option<Vec<(SessionId, Seat)>>, Unavailable> {
+        let rooms = seats.iter().map(|(_, seat)| seat.room).collect();
+        if self.rooms.unsettled(rooms).await? {
+            return Ok(None);
+        }
+        // What was settled a moment ago is given up a moment later.
+        tokio::time::sleep(LATER).await;
+        let people = seats.into_iter().map(|(session, _)| session).collect();
+        let held = self.records.seats_of(people).await?;
+        Ok(Some(held).filter(|held| !held.is_empty()))
+    }
+
     /// Gives up seats of people who do not sit where the records say.
     async fn give_up(&self, seats: Vec<(SessionId, RoomId)>) -> Result<(), Unavailable> {
         for (session, room) in seats {
             let departure = self.records.give_up_seat(session, room).await?;
             let others = departure.ended_for.into_iter();
-            let others = others.map(|other| (other, room, IdleReason::RoomClosed)).collect();
-            self.waiting.vacate(others).await?;
+            let others = others.map(|other| (other, room, IdleReason::RoomClosed));
+            // Also the one who gives it up, should the seat have been shown meanwhile.
+            let all = others.chain([(session, room, IdleReason::RoomClosed)]).collect();
+            self.waiting.vacate(all).await?;
         }
         Ok(())
     }

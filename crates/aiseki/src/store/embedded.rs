@@ -284,9 +284,8 @@ fn dismiss_banned(engine: &mut Engine, bans: &Bans) {
         .live
         .seated()
         .filter_map(|(room, session, addresses)| {
-            let mut addresses = addresses.chain([nowhere()]);
-            let found = addresses.any(|address| bans.banned(session, address, now));
-            found.then_some((room, session))
+            let mut from = addresses.chain([nowhere()]);
+            from.any(|from| bans.banned(session, from, now)).then_some((room, session))
         })
         .collect();
     for (room, session) in banned {

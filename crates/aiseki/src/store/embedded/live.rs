@@ -230,7 +230,8 @@ impl LiveRooms {
     pub(super) fn seated(
         &self,
     ) -> impl Iterator<Item = (RoomId, SessionId, impl Iterator<Item = IpAddr> + '_)> + '_ {
-        self.rooms.iter().flat_map(|(room, live)| {
+        // Without rooms to talk in there is nothing that a seat would have to be taken from.
+        self.rooms.iter().filter(|_| self.rules.rooms).flat_map(|(room, live)| {
             live.members.iter().filter(|member| member.left.is_none()).map(|member| {
                 (*room, member.session, member.connections.iter().map(|(_, address)| *address))
             })

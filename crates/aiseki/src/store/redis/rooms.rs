@@ -52,6 +52,20 @@ impl FormedRooms for RedisStore {
         Box::pin(async move { self.inner.give_back(rooms.iter().map(receipt).collect(), by).await })
     }
 
+    fn unsettled(&self, rooms: Vec<RoomId>) -> Pending<'_, bool> {
+        Box::pin(async move {
+            let mut command = redis::cmd("HMGET");
+            command.arg(self.inner.keys.reservations());
+            for room in rooms {
+                command.arg(room.to_string());
+            }
+            let redis::Value::Array(found) = self.inner.query(&command).await? else {
+                return Ok(false);
+            };
+            Ok(found.iter().any(|value| *value != redis::Value::Nil))
+        })
+    }
+
     fn recording(&self) -> Pending<'_, ()> {
         Box::pin(async move {
             self.inner

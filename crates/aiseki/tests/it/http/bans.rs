@@ -33,8 +33,8 @@ async fn a_banned_session_is_taken_out_and_kept_out_until_the_ban_is_lifted() {
     assert_eq!(ann.join(topic, 2).await.expect(200)["status"], "matched");
     let third = ban(&server, json!({ "session": session })).await;
     assert!(third["id"].as_i64() > second["id"].as_i64(), "a number is never used again");
-    // A seat is not touched by a ban.
-    assert_eq!(ann.state().await["status"], "matched");
+    // Somebody banned is removed from the room as well.
+    assert_eq!(ann.state().await, json!({ "status": "idle", "reason": "banned" }));
 }
 
 #[tokio::test]

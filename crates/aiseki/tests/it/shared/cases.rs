@@ -197,9 +197,10 @@ async fn case_16_a_join_whose_answer_was_lost_is_repeated_at_the_other_server() 
     );
     let mut lost = tokio::net::TcpStream::connect(ann.client.address).await.unwrap();
     lost.write_all(request.as_bytes()).await.unwrap();
-    drop(lost);
     let there = pair.at(1, &ann);
     let waiting = there.becomes("waiting").await;
+    // Nobody has read the answer.
+    drop(lost);
     let again = there.join(topic, 2).await.expect(202);
     assert_eq!(again["waiting_since"], waiting["waiting_since"]);
     // The answer of Redis is lost as well: the server repeats the call, and nobody waits twice.
