@@ -19,7 +19,8 @@ use aiseki_testkit::Redis;
 const IN_FLIGHT: usize = 128;
 
 fn person(n: u64) -> SessionId {
-    SessionId((u128::from(n) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes())
+    let factor = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+    SessionId(u128::from(n).wrapping_mul(factor).to_be_bytes())
 }
 
 /// What Redis has spent on commands, in microseconds, with the calls from within scripts counted in
@@ -36,6 +37,19 @@ fn spent(redis: &Redis) -> u64 {
         name.is_some_and(|name| outer.contains(&name))
     });
     lines.filter_map(field).sum()
+}
+
+/// The processor time of Redis's main thread, in microseconds: also what reading and writing cost, and
+/// without what other programs took away.
+fn processor(redis: &Redis) -> u64 {
+    let info = redis.command("INFO cpu").expect("statistics");
+    let seconds = info.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.ends_with("_main_thread").then(|| value.trim().parse::<f64>().ok())?
+    });
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small time")]
+    let micros = (seconds.sum::<f64>() * 1e6) as u64;
+    micros
 }
 
 fn memory(redis: &Redis) -> u64 {
@@ -58,9 +72,13 @@ async fn join_all(store: &Arc<RedisStore>, people: std::ops::Range<u64>, topics:
             store.enter(join, None).await.expect("an answer").expect("a place");
             drop(permit);
         });
-        while tasks.try_join_next().is_some() {}
+        while let Some(joined) = tasks.try_join_next() {
+            joined.expect("a join");
+        }
     }
-    while tasks.join_next().await.is_some() {}
+    while let Some(joined) = tasks.join_next().await {
+        joined.expect("a join");
+    }
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
@@ -124,8 +142,9 @@ async fn main() {
     if let Some(each) = (memory(&redis) - before).checked_div(waiting) {
         println!("{waiting} wait: {each} bytes of Redis's memory each");
     }
+    redis.command("CONFIG RESETSTAT").expect("a command");
     let begin = 1_000_000_000;
-    let (start, watch) = (spent(&redis), Stopwatch::start());
+    let (start, begun, watch) = (spent(&redis), processor(&redis), Stopwatch::start());
     join_all(&store, begin..begin + joins, 16, 2).await;
     loop {
         let left = redis.command("HLEN {time}:matching:reservations").expect("a number");
@@ -137,9 +156,33 @@ async fn main() {
     let took = u64::try_from(watch.elapsed().as_millis()).expect("not for ever");
     let tenths = (spent(&redis) - start) * 10 / joins;
     println!(
-        "{joins} joins: {}.{} µs of Redis's time each, {} joins/s",
+        "{joins} joins: {}.{} µs of Redis's time each ({} µs of a processor with all around it), {} joins/s",
         tenths / 10,
         tenths % 10,
+        (processor(&redis) - begun) / joins,
         joins * 1_000 / took.max(1)
     );
+    print_calls(&redis, joins);
+}
+
+/// The commands by which that time was spent, those of the scripts inside them too.
+fn print_calls(redis: &Redis, joins: u64) {
+    let stats = redis.command("INFO commandstats").expect("statistics");
+    let mut rows: Vec<(u64, u64, String)> = Vec::new();
+    for line in stats.lines() {
+        let Some((name, rest)) = line.strip_prefix("cmdstat_").and_then(|it| it.split_once(':'))
+        else {
+            continue;
+        };
+        let mut numbers = rest.split([',', '=']).filter_map(|word| word.parse::<u64>().ok());
+        let (calls, micros) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        rows.push((micros, calls, name.to_owned()));
+    }
+    rows.sort_by(|a, b| b.cmp(a));
+    println!("command      calls/join  ns/join");
+    for (micros, calls, name) in rows {
+        let hundredths = calls * 100 / joins;
+        let nanos = micros * 1_000 / joins;
+        println!("{name:<12} {:>6}.{:02} {nanos:>8}", hundredths / 100, hundredths % 100);
+    }
 }

@@ -37,7 +37,7 @@ const FLAGS: [&str; 2] = ["--fallback-after", "7d"];
 #[command(after_help = "\
 Without --server it starts a server by itself, as a process of its own in a directory that is removed \
 afterwards. Every run also measures an empty handler of the same server, so that ratios hold on any machine. \
-With two servers they are measured in turns, and compared; their rate limits have to be off.\n\n\
+With two servers they are measured in turns, and compared, or as one with --together; their rate limits have to be off.\n\n\
 Latencies are those of an open loop: requests are due at fixed times, and each counts from when it was due, \
 so that a server that stops is charged for everything that would have come meanwhile. Throughput is that of a \
 closed loop. bench/README.md says what the figures mean.\n\n\
@@ -46,6 +46,14 @@ pub(super) struct Bench {
     /// Servers to measure instead of one of our own, with commas between
     #[arg(long, value_name = "URLS", value_delimiter = ',')]
     server: Vec<String>,
+
+    /// The servers share their queues: measure them as one, the people of a pair at different ones
+    #[arg(long, requires = "server")]
+    together: bool,
+
+    /// Processes of those servers, and of their stores, whose time on the cores counts
+    #[arg(long, value_name = "PIDS", value_delimiter = ',', requires = "server")]
+    pids: Vec<u32>,
 
     /// Joins (or polls) that are due in a second, for latencies
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
@@ -68,7 +76,7 @@ pub(super) struct Bench {
     connections: u16,
 
     /// Hold so many long polls, and then streams, and say what they cost while nothing happens
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["server", "waiting"])]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "waiting")]
     idle: Option<u32>,
 
     /// Let so many people wait, and say what they cost: memory, the start, and joins beside them
@@ -104,18 +112,19 @@ impl BenchEmpty {
     }
 }
 
-/// A server that is measured.
+/// What is measured.
 struct Target {
     name: String,
-    url: ServerUrl,
+    /// Several when they share their queues and are measured together.
+    urls: Vec<ServerUrl>,
     topics: Vec<i64>,
-    /// Its process, when it is one of our own.
-    pid: Option<u32>,
+    /// The processes whose time on the cores counts, as far as they are known.
+    pids: Vec<u32>,
 }
 
 impl Target {
     fn measured(&self) -> Measured<'_> {
-        Measured { url: &self.url, pid: self.pid }
+        Measured { urls: &self.urls, pids: &self.pids }
     }
 }
 
@@ -167,7 +176,12 @@ impl Bench {
             let progress = Progress::new(2);
             for streams in [false, true] {
                 progress.next(if streams { "streams" } else { "long polls" });
-                report.idle.push(idle::hold(count as usize, streams).await?);
+                let held = if servers.is_empty() {
+                    idle::hold_own(count as usize, streams).await?
+                } else {
+                    idle::hold(&servers, &self.pids, count as usize, streams).await?
+                };
+                report.idle.push(held);
             }
             return Ok(report);
         }
@@ -203,11 +217,22 @@ impl Bench {
         servers: Vec<ServerUrl>,
         own: Option<&Served>,
     ) -> anyhow::Result<Vec<Target>> {
+        if let Some(own) = own {
+            let topics = crowd::topics(&own.url).await?;
+            let (urls, pids) = (vec![own.url.clone()], vec![own.pid]);
+            return Ok(vec![Target { name: "aiseki".into(), urls, topics, pids }]);
+        }
+        let groups: Vec<Vec<ServerUrl>> = if self.together {
+            vec![servers]
+        } else {
+            servers.into_iter().map(|url| vec![url]).collect()
+        };
         let mut targets = Vec::new();
-        for url in own.map(|own| own.url.clone()).into_iter().chain(servers) {
-            let topics = crowd::topics(&url).await?;
-            let name = if own.is_some() { "aiseki".into() } else { url.to_string() };
-            targets.push(Target { name, url, topics, pid: own.map(|own| own.pid) });
+        for urls in groups {
+            let topics = crowd::topics(&urls[0]).await?;
+            let names: Vec<String> = urls.iter().map(ToString::to_string).collect();
+            let pids = self.pids.clone();
+            targets.push(Target { name: names.join(" and "), urls, topics, pids });
         }
         Ok(targets)
     }
@@ -226,9 +251,9 @@ impl Bench {
         let progress = Progress::new(steps as u64);
         let nobody = Target {
             name: "empty handler".into(),
-            url: empty.url.clone(),
+            urls: vec![empty.url.clone()],
             topics: vec![1],
-            pid: Some(empty.pid),
+            pids: vec![empty.pid],
         };
         for _ in 0..self.rounds {
             progress.next("empty handler, as fast as it can");
@@ -264,7 +289,7 @@ impl Bench {
     ) -> anyhow::Result<()> {
         let mut plan = Plan {
             scenario,
-            url: target.url.clone(),
+            urls: target.urls.clone(),
             topics: target.topics.clone(),
             rate,
             warm_up: self.warm_up,
@@ -272,7 +297,7 @@ impl Bench {
             tokens: Vec::new(),
         };
         if scenario != Scenario::Empty {
-            plan.tokens = crowd::sessions(&target.url, plan.sessions()).await?;
+            plan.tokens = crowd::sessions(&target.urls[0], plan.sessions()).await?;
         }
         let latencies = plan.run().await?;
         report.add_latencies(&target.name, scenario, latencies)

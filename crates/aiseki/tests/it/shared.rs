@@ -1,5 +1,7 @@
 //! Many servers on shared stores.
 
+/// Joins that come together.
+mod batches;
 /// The cases of the field, on two servers.
 mod cases;
 /// People for as long as asked, while everything around them breaks.

@@ -15,15 +15,15 @@ use crate::commands::server_url::ServerUrl;
 const TRIAL: usize = 20_000;
 const TRIAL_TIME: Duration = Duration::from_secs(1);
 
-/// A server, and its process when it is one of our own.
+/// Servers that share their queues, and the processes whose time on the cores is theirs.
 pub(super) struct Measured<'a> {
-    pub(super) url: &'a ServerUrl,
-    pub(super) pid: Option<u32>,
+    pub(super) urls: &'a [ServerUrl],
+    pub(super) pids: &'a [u32],
 }
 
 impl Measured<'_> {
     fn cpu(&self) -> Option<Duration> {
-        process::cpu(self.pid?).ok()
+        process::cpu_of(self.pids)
     }
 }
 
@@ -43,11 +43,11 @@ pub(super) async fn joins(
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Throughput> {
-    let trial = crowd::sessions(server.url, TRIAL).await?;
+    let trial = crowd::sessions(&server.urls[0], TRIAL).await?;
     let warm = run(server, topics, connections, TRIAL_TIME, Some(trial)).await?;
     let needed = warm.per_second * 1.5 * time.as_secs_f64();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number")]
-    let tokens = crowd::sessions(server.url, needed as usize + connections * 2).await?;
+    let tokens = crowd::sessions(&server.urls[0], needed as usize + connections * 2).await?;
     run(server, topics, connections, time, Some(tokens)).await
 }
 
@@ -78,7 +78,8 @@ async fn run(
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
     for (i, share) in shares.into_iter().enumerate() {
-        let (url, topic) = (server.url.clone(), topics[i % topics.len()]);
+        let url = server.urls[i % server.urls.len()].clone();
+        let topic = topics[i % topics.len()];
         tasks.spawn(async move {
             let mut wire = Wire::connect(&url).await?;
             let same = join(&url, &"x".repeat(88), topic, 2);

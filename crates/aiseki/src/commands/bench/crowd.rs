@@ -46,15 +46,26 @@ fn token(body: &[u8]) -> Option<String> {
 
 /// The ids of the topics that a server offers.
 pub(super) async fn topics(url: &ServerUrl) -> anyhow::Result<Vec<i64>> {
-    let mut wire = Wire::connect(url).await.with_context(|| url.to_string())?;
-    let reply = wire.ask(&request(url, "GET", "/api/topics", None, "")).await?;
-    let body: serde_json::Value = serde_json::from_slice(reply.body)?;
-    let topics = body["topics"].as_array().into_iter().flatten();
-    let ids: Vec<i64> = topics.filter_map(|topic| topic["id"].as_i64()).collect();
+    let topics = list(url).await?;
+    let ids: Vec<i64> = topics.iter().filter_map(|topic| topic["id"].as_i64()).collect();
     if ids.is_empty() {
         bail!("{url} has no active topics");
     }
     Ok(ids)
+}
+
+/// How many people wait at a server.
+pub(super) async fn waiting(url: &ServerUrl) -> anyhow::Result<u64> {
+    let topics = list(url).await?;
+    let counts = topics.iter().filter_map(|topic| topic["waiting"].as_object());
+    Ok(counts.flat_map(|counts| counts.values()).filter_map(serde_json::Value::as_u64).sum())
+}
+
+async fn list(url: &ServerUrl) -> anyhow::Result<Vec<serde_json::Value>> {
+    let mut wire = Wire::connect(url).await.with_context(|| url.to_string())?;
+    let reply = wire.ask(&request(url, "GET", "/api/topics", None, "")).await?;
+    let mut body: serde_json::Value = serde_json::from_slice(reply.body)?;
+    Ok(serde_json::from_value(body["topics"].take())?)
 }
 
 /// The bytes of a join.

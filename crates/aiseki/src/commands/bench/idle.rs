@@ -7,11 +7,12 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::crowd::{join, sessions, topics};
+use super::crowd::{join, sessions, topics, waiting};
 use super::wire::{Wire, request};
 use super::{closed, process};
 use crate::app::Offline;
 use crate::commands::child::{self, Temporary};
+use crate::commands::server_url::ServerUrl;
 use crate::config::Config;
 use aiseki_lobby::{Policy, Queue, SessionId, TopicId};
 
@@ -22,6 +23,8 @@ const PER_TOPIC: usize = 1 + 2 + 3 + 4 + 5 + 6 + 7;
 const FOR_EVER: &str = "7d";
 /// How long nothing happens.
 const QUIET: Duration = Duration::from_secs(20);
+/// People of the measurement before have closed their connections, and are soon gone.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Commands that are given to the store at once; its queue holds twice as many.
 const AT_ONCE: usize = 8_000;
 
@@ -55,19 +58,42 @@ fn places() -> impl Iterator<Item = (usize, u8)> {
     (0..).flat_map(move |number| topic().map(move |size| (number, size)))
 }
 
-/// Holds so many connections open.
-pub(super) async fn hold(count: usize, streams: bool) -> anyhow::Result<Idle> {
+/// Holds so many connections open to a server of our own.
+pub(super) async fn hold_own(count: usize, streams: bool) -> anyhow::Result<Idle> {
     let directory = Temporary::new()?;
     let flags = ["--room-types", ROOM_TYPES, "--wait-timeout", FOR_EVER];
     let server = child::serve(&directory, count.div_ceil(PER_TOPIC), &flags).await?;
-    let topics = topics(&server.url).await?;
-    let tokens = sessions(&server.url, count).await?;
-    let before = process::memory(server.pid)?;
+    let held = hold(std::slice::from_ref(&server.url), &[server.pid], count, streams).await?;
+    server.stop().await;
+    Ok(held)
+}
+
+/// Holds so many connections open to servers that share their queues.
+pub(super) async fn hold(
+    servers: &[ServerUrl],
+    pids: &[u32],
+    count: usize,
+    streams: bool,
+) -> anyhow::Result<Idle> {
+    let topics = topics(&servers[0]).await?;
+    let needed = count.div_ceil(PER_TOPIC);
+    if topics.len() < needed {
+        bail!("{count} people need {needed} topics, and room types {ROOM_TYPES}");
+    }
+    let patience = Instant::now() + PATIENCE;
+    while waiting(&servers[0]).await? > 0 {
+        if Instant::now() > patience {
+            bail!("other people wait at {}", servers[0]);
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    let tokens = sessions(&servers[0], count).await?;
+    let before = memory_of(pids)?;
     let route = if streams { "/api/matching/events" } else { "/api/matching?wait=55" };
     let mut opening = JoinSet::new();
     let mut open = Vec::with_capacity(count);
-    for (token, (topic, size)) in tokens.into_iter().zip(places()) {
-        let (url, topic) = (server.url.clone(), topics[topic]);
+    for (i, (token, (topic, size))) in tokens.into_iter().zip(places()).enumerate() {
+        let (url, topic) = (servers[i % servers.len()].clone(), topics[topic]);
         opening.spawn(async move {
             let mut wire = Wire::connect(&url).await?;
             let status = wire.ask(&join(&url, &token, topic, size)).await?.status;
@@ -91,11 +117,11 @@ pub(super) async fn hold(count: usize, streams: bool) -> anyhow::Result<Idle> {
         open.push(opened??);
     }
     sleep(Duration::from_secs(2)).await;
-    let (cpu, begun) = (process::cpu(server.pid)?, Instant::now());
+    let (cpu, begun) = (process::cpu_of(pids).unwrap_or_default(), Instant::now());
     sleep(QUIET).await;
     let seconds = begun.elapsed().as_secs_f64();
-    let used = process::cpu(server.pid)?.saturating_sub(cpu);
-    let memory_bytes = process::memory(server.pid)?;
+    let used = process::cpu_of(pids).unwrap_or_default().saturating_sub(cpu);
+    let memory_bytes = memory_of(pids)?;
     let idle = Idle {
         kind: if streams { "streams" } else { "long polls" },
         connections: open.len(),
@@ -105,8 +131,11 @@ pub(super) async fn hold(count: usize, streams: bool) -> anyhow::Result<Idle> {
         seconds,
     };
     drop(open);
-    server.stop().await;
     Ok(idle)
+}
+
+fn memory_of(pids: &[u32]) -> anyhow::Result<u64> {
+    pids.iter().map(|pid| process::memory(*pid)).sum()
 }
 
 /// Fills queues with so many people, and measures start, memory and joins beside them.
@@ -141,7 +170,8 @@ pub(super) async fn wait(
     // The last topics are empty.
     let last = i64::try_from(people.div_ceil(PER_TOPIC) + connections)?;
     let free: Vec<i64> = (last - i64::try_from(connections)? + 1..=last).collect();
-    let measured = closed::Measured { url: &server.url, pid: Some(server.pid) };
+    let (urls, pids) = ([server.url.clone()], [server.pid]);
+    let measured = closed::Measured { urls: &urls, pids: &pids };
     let joins = closed::joins(&measured, &free, connections, time).await?;
     server.stop().await;
     Ok(Waiting {

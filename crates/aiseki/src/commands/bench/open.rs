@@ -64,7 +64,8 @@ impl Scenario {
 /// A measurement to be made.
 pub(super) struct Plan {
     pub(super) scenario: Scenario,
-    pub(super) url: ServerUrl,
+    /// Servers that share their queues: the two people of a pair are at different ones.
+    pub(super) urls: Vec<ServerUrl>,
     pub(super) topics: Vec<i64>,
     /// Steps in a second.
     pub(super) rate: f64,
@@ -105,7 +106,7 @@ impl Plan {
         let interval = Duration::from_secs_f64(1.0 / self.rate);
         let runner = Arc::new(Runner {
             warm_up,
-            idle: Mutex::default(),
+            idle: Mutex::new(self.urls.iter().map(|_| Vec::new()).collect()),
             told: Mutex::default(),
             latencies: Mutex::new(Latencies {
                 histogram: Histogram::new_with_bounds(1, LONGEST, 3)?,
@@ -156,8 +157,8 @@ impl Plan {
 struct Runner {
     plan: Plan,
     warm_up: usize,
-    /// Connections that nobody uses.
-    idle: Mutex<Vec<Wire>>,
+    /// Connections that nobody uses, by server.
+    idle: Mutex<Vec<Vec<Wire>>>,
     /// For each pair under way, when the one who waits is told.
     told: Mutex<HashMap<usize, oneshot::Receiver<Instant>>>,
     latencies: Mutex<Latencies>,
@@ -175,26 +176,27 @@ impl Runner {
         if self.plan.scenario != Scenario::Polls {
             return Ok(());
         }
-        let mut wire = Wire::connect(&self.plan.url).await?;
+        let url = &self.plan.urls[0];
+        let mut wire = Wire::connect(url).await?;
         for (token, topic) in self.plan.tokens.iter().zip(&self.plan.topics) {
-            let reply = wire.ask(&join(&self.plan.url, token, *topic, 3)).await?;
+            let reply = wire.ask(&join(url, token, *topic, 3)).await?;
             if reply.status != 202 {
-                bail!("{} answered {} to a join", self.plan.url, reply.status);
+                bail!("{url} answered {} to a join", reply.status);
             }
         }
         Ok(())
     }
 
-    async fn connection(&self) -> std::io::Result<Wire> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    async fn connection(&self, server: usize) -> std::io::Result<Wire> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner)[server].pop();
         match idle {
             Some(wire) => Ok(wire),
-            None => Wire::connect(&self.plan.url).await,
+            None => Wire::connect(&self.plan.urls[server]).await,
         }
     }
 
-    fn give_back(&self, wire: Wire) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(wire);
+    fn give_back(&self, server: usize, wire: Wire) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)[server].push(wire);
     }
 
     async fn step(self: Arc<Self>, step: usize, due: Instant) {
@@ -218,7 +220,9 @@ impl Runner {
 
     /// One step, and when it was over.
     async fn act(&self, step: usize) -> anyhow::Result<Instant> {
-        let Plan { scenario, url, topics, tokens, .. } = &self.plan;
+        let Plan { scenario, urls, topics, tokens, .. } = &self.plan;
+        let server = (step + 1) % urls.len();
+        let url = &urls[server];
         let (bytes, expected): (_, &[u16]) = match scenario {
             Scenario::Empty => (join(url, &"x".repeat(88), 1, 2), &[200]),
             Scenario::Joins => {
@@ -232,10 +236,10 @@ impl Runner {
                 (join(url, &tokens[step * 2 + 1], topics[step % topics.len()], 2), &[200])
             }
         };
-        let mut wire = self.connection().await?;
+        let mut wire = self.connection(server).await?;
         let status = wire.ask(&bytes).await?.status;
         let mut answered = Instant::now();
-        self.give_back(wire);
+        self.give_back(server, wire);
         if !expected.contains(&status) {
             bail!("answered {status}");
         }
@@ -257,9 +261,11 @@ impl Runner {
     }
 
     async fn wait(&self, step: usize) -> anyhow::Result<Instant> {
-        let Plan { scenario, url, topics, tokens, .. } = &self.plan;
+        let Plan { scenario, urls, topics, tokens, .. } = &self.plan;
+        let server = step % urls.len();
+        let url = &urls[server];
         let token = &tokens[step * 2];
-        let mut wire = self.connection().await?;
+        let mut wire = self.connection(server).await?;
         let status = wire.ask(&join(url, token, topics[step % topics.len()], 2)).await?.status;
         if status != 202 {
             bail!("answered {status}");
@@ -268,7 +274,7 @@ impl Runner {
             let bytes = request(url, "GET", "/api/matching?wait=55", Some(token), "");
             let status = wire.ask(&bytes).await?.status;
             let at = Instant::now();
-            self.give_back(wire);
+            self.give_back(server, wire);
             if status != 200 {
                 bail!("answered {status}");
             }

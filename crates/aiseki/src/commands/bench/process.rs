@@ -30,6 +30,12 @@ pub(super) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis((user + system) * 1_000 / TICKS))
 }
 
+/// That of several processes together; nothing when there are none, or one has ended.
+pub(super) fn cpu_of(pids: &[u32]) -> Option<Duration> {
+    let times: Option<Vec<Duration>> = pids.iter().map(|pid| cpu(*pid).ok()).collect();
+    times.filter(|times| !times.is_empty()).map(|times| times.iter().sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

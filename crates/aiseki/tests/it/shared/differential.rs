@@ -22,16 +22,16 @@ const STEPS: u64 = 1_500;
 const CAMPAIGN: &str = "AISEKI_REDIS_CAMPAIGN";
 
 /// A Redis as a subject. What the database does in the product, a map of the live rooms does here.
-struct Subject {
-    store: RedisStore,
-    time: Arc<AtomicU64>,
+pub(super) struct Subject {
+    pub(super) store: RedisStore,
+    pub(super) time: Arc<AtomicU64>,
     changes: Arc<Mutex<Vec<Change>>>,
     formed: Vec<Reservation>,
     live: HashMap<RoomId, Vec<SessionId>>,
 }
 
 impl Subject {
-    async fn open(redis: &Redis, namespace: &str, scenario: &Scenario) -> Self {
+    pub(super) async fn open(redis: &Redis, namespace: &str, scenario: &Scenario) -> Self {
         let time = Arc::new(AtomicU64::new(BEGIN));
         let changes = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&changes);
@@ -99,6 +99,14 @@ impl Subject {
         }
         let mut ended = Vec::new();
         let reply = self.reply(operation, &mut ended).await;
+        let mut changes = self.told();
+        // What the database decided comes before what was formed.
+        changes.splice(0..0, ended.into_iter().map(|change| self.named(change)));
+        Answer { reply, changes }
+    }
+
+    /// What was told since this was asked last.
+    pub(super) fn told(&mut self) -> Vec<Change> {
         let told = std::mem::take(&mut *self.changes.lock().expect("whole"));
         let mut changes = Vec::new();
         for change in told {
@@ -117,9 +125,7 @@ impl Subject {
             }
             changes.push(self.named(change));
         }
-        // What the database decided comes before what was formed.
-        changes.splice(0..0, ended.into_iter().map(|change| self.named(change)));
-        Answer { reply, changes }
+        changes
     }
 
     /// Whether the lobby would be asked for this, and not only touched.

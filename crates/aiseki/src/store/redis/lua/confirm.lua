@@ -21,6 +21,10 @@
 --@part lobby
 --@part talk
 --@part finish
+-- Waits that have ended, rooms that are settled, and who has to be looked at when: each written in one
+-- call at the end.
+local ended, settled, due = {}, {}, {}
+
 local function sits(session, room)
   local p = load(session)
   return p.kind == 'seated' and p.room == room
@@ -39,14 +43,15 @@ local function seat(person, room)
   if p.kind == 'waiting' then
     remove_from_queue(p.queue, session)
   end
-  redis.call('UNLINK', P .. 'waiting:' .. session)
-  redis.call(
-    'HSET', key,
-    'room', room.id, 'topic', room.topic, 'size', room.size, 'requested', person.requested,
-    'at', room.at
-  )
-  if not virtual then
-    redis.call('PERSIST', key)
+  ended[#ended + 1] = P .. 'waiting:' .. session
+  -- Whoever is held has the seat's key already, unless it has just lapsed.
+  local kept = p.kind == 'reserved' and not virtual and redis.call('PERSIST', key) == 1
+  if not kept then
+    redis.call(
+      'HSET', key,
+      'room', room.id, 'topic', room.topic, 'size', room.size, 'requested', person.requested,
+      'at', room.at
+    )
   end
   people[session] = {
     kind = 'seated', room = room.id,
@@ -72,7 +77,7 @@ local function settle_room(outcome, room)
       seated[#seated + 1] = person.session
     end
     if policy.talk then
-      talk_begin(room.id, newcomers, now, policy.away)
+      talk_begin(room.id, newcomers, now, policy.away, due)
     end
     tell('seated', room.id, table.concat(seated, ' '))
   end
@@ -92,7 +97,7 @@ local function settle_room(outcome, room)
       give_up[#give_up + 1] = person.session
     end
   end
-  redis.call('HDEL', KEYS[5], room.id)
+  settled[#settled + 1] = room.id
   return give_up
 end
 
@@ -119,6 +124,15 @@ while i <= #ARGV do
     i = i + 4
   end
   replies[#replies + 1] = settle_room(outcome, room)
+end
+if #ended > 0 then
+  redis.call('UNLINK', unpack(ended))
+end
+if #settled > 0 then
+  redis.call('HDEL', KEYS[5], unpack(settled))
+end
+if #due > 0 then
+  redis.call('ZADD', TALK .. 'rooms:due', unpack(due))
 end
 finish()
 return { whole(now), changes, replies }

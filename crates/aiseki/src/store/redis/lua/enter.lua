@@ -23,7 +23,7 @@ local limits = {}
 for word in string.gmatch(ARGV[4], '%S+') do
   limits[#limits + 1] = tonumber(word)
 end
--- Takes an attempt into account; answers how long it is refused for.
+-- Takes an attempt into account; answers for how long it is refused.
 local function limited(session, group)
   if limits[1] == 0 then
     return 0
@@ -56,7 +56,11 @@ local function next_place(queue)
     end
   end
   -- Who is held for a room comes back to the old place should it be undone.
-  for _, text in ipairs(redis.call('HVALS', KEYS[5])) do
+  local held = redis.call('HVALS', KEYS[5])
+  for _, room in ipairs(rooms) do
+    held[#held + 1] = room[2]
+  end
+  for _, text in ipairs(held) do
     for _, session in ipairs(people_of(text)) do
       local p = load(session)
       if p.kind == 'reserved' and p.queue == queue then
@@ -92,29 +96,49 @@ local function enter(session, queue, address, group, door)
     return { 'already', unpack(state_of(session)) }
   end
   ticket = ticket + 1
+  if not in_order then
+    write_arrivals()
+  end
   local since, nth = next_place(queue)
   p = {
     kind = 'waiting', queue = queue, since = since, nth = nth, ticket = ticket,
-    seen = now, held = 0, refusals = 0,
+    seen = now, held = 0, refusals = 0, address = address, fresh = true,
   }
   people[session] = p
-  local alarm = set_alarm(session, p, next_alarm(p))
-  redis.call(
-    'HSET', P .. 'waiting:' .. session,
-    'queue', queue, 'since', whole(since), 'nth', whole(nth), 'ticket', whole(ticket),
-    'seen', whole(now), 'alarm', alarm, 'address', address
-  )
-  add_to_queue(session, p)
+  p.alarm = next_alarm(p)
+  lengths[queue] = length(queue) + 1
+  local arrivals = fresh[queue] or { waiting = 0 }
+  fresh[queue] = arrivals
+  arrivals[#arrivals + 1] = session
+  arrivals.waiting = arrivals.waiting + 1
   told[#told + 1] = session
   tell('entered', session, whole(ticket), queue, whole(since))
   settle(q.topic, ROOMS_PER_STEP)
   return { p.kind == 'reserved' and 'reserved' or 'entered', unpack(state_of(session)) }
 end
 
+-- What is read of many people at once: whether there is anything of them at all, which is rare for
+-- people who enter, and their buckets.
+local theirs, bucket_keys = {}, {}
+for i = 5, #ARGV, 5 do
+  theirs[#theirs + 1] = P .. 'waiting:' .. ARGV[i]
+  theirs[#theirs + 1] = P .. 'room:' .. ARGV[i]
+  bucket_keys[#bucket_keys + 1] = P .. 'rate:session:' .. ARGV[i]
+  bucket_keys[#bucket_keys + 1] = P .. 'rate:address:' .. ARGV[i + 3]
+end
+if redis.call('EXISTS', unpack(theirs)) == 0 then
+  for i = 5, #ARGV, 5 do
+    people[ARGV[i]] = { kind = 'idle' }
+  end
+end
+if limits[1] > 0 then
+  rate_read(bucket_keys)
+end
 local replies = {}
 for i = 5, #ARGV, 5 do
   replies[#replies + 1] = enter(unpack(ARGV, i, i + 4))
 end
+rate_write()
 finish()
 -- A Redis that has lost something is another run than the one whose seats were read back, or has no
 -- word of that at all. It is looked at in this step, because in the next it may be the next run.

@@ -10,5 +10,6 @@ local burst, per = tonumber(ARGV[2]), tonumber(ARGV[3])
 local wait = rate_wait(KEYS[1], now, burst, per)
 if wait == 0 then
   rate_count(KEYS[1], now, burst, per)
+  rate_write()
 end
 return { string.format('%.0f', wait) }

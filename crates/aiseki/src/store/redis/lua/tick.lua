@@ -27,7 +27,7 @@ local function wake(session, at)
       redis.call('HSET', P .. 'waiting:' .. session, 'alarm', set_alarm(session, p, next_alarm(p)))
     end
   elseif p.kind == 'reserved' then
-    local lapse = p.at + policy.reservation_ttl
+    local lapse = held_since(session, p) + policy.reservation_ttl
     if lapse <= now then
       put_back(session, p, false)
     else
@@ -54,6 +54,7 @@ for _ = 1, 1000 do
     for _, session in ipairs(sessions) do
       wake(session, at)
     end
+    write_alarms()
   else
     -- A list that is empty is gone, and its moment with it.
     redis.call('ZREM', KEYS[4], first)

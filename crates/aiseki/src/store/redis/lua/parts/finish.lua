@@ -8,7 +8,20 @@ local function state_of(session)
     if reason then
       return { 'idle', reason }
     end
-    local rank = redis.call('ZRANK', queue_of(p.queue).key, session) or 0
+    local rank
+    if p.fresh then
+      rank = length(p.queue) - 1
+      local arrivals = fresh[p.queue]
+      for i = #arrivals, 1, -1 do
+        if arrivals[i] == session then
+          break
+        elseif people[arrivals[i]].kind == 'waiting' then
+          rank = rank - 1
+        end
+      end
+    else
+      rank = redis.call('ZRANK', queue_of(p.queue).key, session) or 0
+    end
     return { 'waiting', p.queue, whole(p.ticket), whole(p.since), whole(math.min(rank, 1000)) }
   elseif p.kind == 'reserved' then
     return { 'waiting', p.queue, whole(p.ticket), whole(p.since), '0' }
@@ -28,12 +41,61 @@ local function state_of(session)
   return { 'idle' }
 end
 
--- Writes what was collected: counters, formed rooms, topics to look at, the announcement.
+-- Writes down who entered in this step.
+local function write_arrivals()
+  for queue, arrivals in pairs(fresh) do
+    local entries = {}
+    for _, session in ipairs(arrivals) do
+      local p = people[session]
+      p.fresh = nil
+      local wait = {
+        'queue', queue, 'since', whole(p.since), 'nth', whole(p.nth), 'ticket', whole(p.ticket),
+        'seen', whole(p.seen), 'alarm', set_alarm(session, p, p.alarm), 'address', p.address,
+      }
+      if p.kind == 'reserved' then
+        wait[#wait + 1] = 'room'
+        wait[#wait + 1] = p.room
+      else
+        entries[#entries + 1] = score_text(p.since, p.nth)
+        entries[#entries + 1] = session
+      end
+      redis.call('HSET', P .. 'waiting:' .. session, unpack(wait))
+    end
+    if #entries > 0 then
+      redis.call('ZADD', queue_of(queue).key, unpack(entries))
+    end
+  end
+  fresh = {}
+end
+
+-- Notes which queues have people now and had none before, and the other way round.
+local function write_queues()
+  local some, none = {}, {}
+  for queue, now_long in pairs(lengths) do
+    if now_long > 0 and lengths_before[queue] <= 0 then
+      some[#some + 1] = queue
+    elseif now_long <= 0 and lengths_before[queue] > 0 then
+      none[#none + 1] = queue
+    end
+  end
+  if #some > 0 then
+    redis.call('SADD', KEYS[2], unpack(some))
+  end
+  if #none > 0 then
+    redis.call('SREM', KEYS[2], unpack(none))
+  end
+end
+
+-- Writes what was collected: people, counters, formed rooms, topics to look at, the announcement.
 local function finish()
+  write_arrivals()
+  write_alarms()
+  write_queues()
   if ticket ~= tonumber(counters[1] or '0') or #rooms > 0 then
     redis.call(
       'HSET', KEYS[1],
-      'ticket', whole(ticket), 'latest', string.format('%.12f', latest), 'room', whole(last_room)
+      'ticket', whole(ticket), 'latest', score_text(math.floor(latest), latest % 1 * 4096),
+      'room', whole(last_room)
     )
   end
   if #rooms > 0 then

@@ -68,16 +68,25 @@ local in_order = math.floor(latest) <= now
 
 -- What happened, for the caller; who is told of it; rooms to be published; topics to look at.
 local changes, told, rooms, unsettled = {}, {}, {}, {}
-local people, lengths, queues = {}, {}, {}
+local people, queues = {}, {}
+-- How many people each queue has, and how many it had before this step.
+local lengths, lengths_before = {}, {}
+-- Who entered in this step, by queue in the order of arrival: they are written down at its end, so
+-- that somebody who is seated at once never stands in a queue.
+local fresh = {}
+-- Whose alarm has to be entered for which moment.
+local alarms = {}
 
+local NOW = string.format('%d', now)
 local function whole(number)
-  return string.format('%.0f', number)
+  -- Most times that are written are the present one.
+  return number == now and NOW or string.format('%d', number)
 end
 
-local function tell(...)
-  for _, value in ipairs({ ... }) do
-    changes[#changes + 1] = value
-  end
+-- Up to five words of one change. Spelled out, because it is done several times for each person.
+local function tell(a, b, c, d, e)
+  local n = #changes
+  changes[n + 1], changes[n + 2], changes[n + 3], changes[n + 4], changes[n + 5] = a, b, c, d, e
 end
 
 -- Topic, room type and key of a queue.
@@ -95,7 +104,7 @@ local function length(queue)
   local known = lengths[queue]
   if not known then
     known = redis.call('ZCARD', queue_of(queue).key)
-    lengths[queue] = known
+    lengths[queue], lengths_before[queue] = known, known
   end
   return known
 end
@@ -116,21 +125,19 @@ local function score_of(p)
   return p.since + p.nth * STEP
 end
 
+-- A score with all its digits: a step is 0.000244140625 ms.
+local function score_text(ms, nth)
+  return string.format('%d.%012d', ms + math.floor(nth / 4096), nth % 4096 * 244140625)
+end
+
 local function add_to_queue(session, p)
   local before = length(p.queue)
-  local added = redis.call('ZADD', queue_of(p.queue).key, string.format('%.12f', score_of(p)), session)
-  lengths[p.queue] = before + added
-  if before == 0 then
-    redis.call('SADD', KEYS[2], p.queue)
-  end
+  local score = score_text(p.since, p.nth)
+  lengths[p.queue] = before + redis.call('ZADD', queue_of(p.queue).key, score, session)
 end
 
 local function remove_from_queue(queue, ...)
-  local left = length(queue) - redis.call('ZREM', queue_of(queue).key, ...)
-  lengths[queue] = left
-  if left <= 0 then
-    redis.call('SREM', KEYS[2], queue)
-  end
+  lengths[queue] = length(queue) - redis.call('ZREM', queue_of(queue).key, ...)
 end
 
 -- Where somebody stands: `kind` is idle, waiting, reserved or seated.
@@ -159,10 +166,6 @@ local function load(session)
       -- When somebody is absent who has closed the last connection.
       gone = tonumber(w[11] or nil),
     }
-    if p.room then
-      -- Without it the reservation has lapsed.
-      p.at = tonumber(redis.call('HGET', P .. 'room:' .. session, 'at') or '0')
-    end
   else
     local seat =
       redis.call('HMGET', P .. 'room:' .. session, 'room', 'topic', 'size', 'requested', 'at')
@@ -174,6 +177,12 @@ local function load(session)
   end
   people[session] = p
   return p
+end
+
+-- When the room was formed that somebody is held for. Without its key the reservation has lapsed.
+local function held_since(session, p)
+  p.at = p.at or tonumber(redis.call('HGET', P .. 'room:' .. session, 'at') or '0')
+  return p.at
 end
 
 local function absent_at(p)
@@ -214,15 +223,23 @@ local function next_alarm(p)
   return moment(at)
 end
 
--- Enters somebody's alarm; what stood in an earlier list for them counts no more, because the hash
--- says which alarm is theirs.
+-- Enters somebody's alarm, with the others of this step; what stood in an earlier list for them counts
+-- no more, because the hash says which alarm is theirs.
 local function set_alarm(session, p, at)
   p.alarm = at
   local text = whole(at)
-  if redis.call('RPUSH', P .. 'alarms:' .. text, session) == 1 then
-    redis.call('ZADD', KEYS[4], text, text)
-  end
+  alarms[text] = alarms[text] or {}
+  table.insert(alarms[text], session)
   return text
+end
+
+local function write_alarms()
+  for moment_text, sessions in pairs(alarms) do
+    if redis.call('RPUSH', P .. 'alarms:' .. moment_text, unpack(sessions)) == #sessions then
+      redis.call('ZADD', KEYS[4], moment_text, moment_text)
+    end
+  end
+  alarms = {}
 end
 
 local function set_idle(session, reason)
@@ -283,7 +300,7 @@ end
 -- Where somebody stands once what is over is ended: their wait, or a reservation that has lapsed.
 local function look(session)
   local p = load(session)
-  if p.kind == 'reserved' and p.at + policy.reservation_ttl <= now then
+  if p.kind == 'reserved' and held_since(session, p) + policy.reservation_ttl <= now then
     put_back(session, p, false)
     p = people[session]
   end
@@ -295,7 +312,7 @@ local function look(session)
 end
 
 local function note_sign(session, p, closed)
-  if p.kind ~= 'waiting' or over(p) then
+  if p.kind ~= 'waiting' or p.fresh or over(p) then
     return
   end
   local key = P .. 'waiting:' .. session

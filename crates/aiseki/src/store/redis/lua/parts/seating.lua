@@ -9,9 +9,23 @@ local function read_on(l)
   local chunk = l.read == 0 and 4 or LOOK_AHEAD
   chunk = math.min(chunk, SCAN_LIMIT - l.read)
   local key = queue_of(l.queue).key
-  local entries = redis.call('ZRANGE', key, l.read, l.read + chunk - 1)
+  local arrivals = fresh[l.queue]
+  -- Whoever entered in this step comes after all who stand in the queue.
+  local standing = length(l.queue) - (arrivals and arrivals.waiting or 0)
+  local entries = {}
+  if standing > l.read then
+    entries = redis.call('ZRANGE', key, l.read, l.read + chunk - 1)
+  end
   l.read = l.read + #entries
-  l.done = #entries < chunk or l.read >= SCAN_LIMIT
+  if arrivals and #entries < chunk then
+    for _, session in ipairs(arrivals) do
+      if people[session].kind == 'waiting' then
+        entries[#entries + 1] = session
+      end
+    end
+    l.done = true
+  end
+  l.done = l.done or #entries < chunk or l.read >= SCAN_LIMIT
   for _, session in ipairs(entries) do
     local p = load(session)
     if p.kind == 'waiting' and p.queue == l.queue then
@@ -122,11 +136,22 @@ local function may_be_ripe(queue)
     return true
   end
   local oldest = redis.call('ZRANGE', queue_of(queue).key, 0, 0, 'WITHSCORES')[2]
-  return oldest and math.floor(tonumber(oldest)) + policy.fallback_after <= now
+  if not oldest then
+    return policy.fallback_after <= 0
+  end
+  return math.floor(tonumber(oldest)) + policy.fallback_after <= now
 end
 
 -- Chooses the next room of a topic: full rooms, then fallback, then merge.
 local function choose(topic)
+  -- The smallest room there is needs two people.
+  local present = 0
+  for _, room_type in ipairs(policy.types) do
+    present = present + length(topic .. ':' .. room_type.size)
+  end
+  if present < 2 then
+    return nil
+  end
   local lines = {}
   local function get_from(queue)
     lines[queue] = lines[queue] or line(queue)
@@ -213,14 +238,20 @@ local function reserve(topic, kind, group)
     local session = person.session
     local p = people[session]
     local requested = queue_of(p.queue).size
-    by_queue[p.queue] = by_queue[p.queue] or {}
-    table.insert(by_queue[p.queue], session)
     p.kind, p.room, p.at, p.leaving = 'reserved', room, now, nil
-    if lapse < p.alarm then
-      local alarm = set_alarm(session, p, lapse)
-      redis.call('HSET', P .. 'waiting:' .. session, 'room', room, 'alarm', alarm)
+    if p.fresh then
+      p.alarm = math.min(p.alarm, lapse)
+      lengths[p.queue] = length(p.queue) - 1
+      fresh[p.queue].waiting = fresh[p.queue].waiting - 1
     else
-      redis.call('HSET', P .. 'waiting:' .. session, 'room', room)
+      by_queue[p.queue] = by_queue[p.queue] or {}
+      table.insert(by_queue[p.queue], session)
+      if lapse < p.alarm then
+        local alarm = set_alarm(session, p, lapse)
+        redis.call('HSET', P .. 'waiting:' .. session, 'room', room, 'alarm', alarm)
+      else
+        redis.call('HSET', P .. 'waiting:' .. session, 'room', room)
+      end
     end
     local seat = P .. 'room:' .. session
     redis.call(
@@ -230,10 +261,8 @@ local function reserve(topic, kind, group)
     if not virtual then
       redis.call('PEXPIRE', seat, policy.reservation_ttl)
     end
-    table.insert(text, session)
-    table.insert(text, whole(p.ticket))
-    table.insert(text, requested)
-    table.insert(text, whole(p.since))
+    local n = #text
+    text[n + 1], text[n + 2], text[n + 3], text[n + 4] = session, whole(p.ticket), requested, whole(p.since)
   end
   for queue, sessions in pairs(by_queue) do
     remove_from_queue(queue, unpack(sessions))

@@ -21,19 +21,22 @@ local function talk_changed(room)
 end
 
 local function talk_due(room, seat, at)
-  redis.call('ZADD', TALK .. 'rooms:due', string.format('%.0f', at), room .. ' ' .. seat)
+  redis.call('ZADD', TALK .. 'rooms:due', string.format('%d', at), room .. ' ' .. seat)
 end
 
--- A room begins, or more of its people are seated: they have as long to come as somebody away.
-local function talk_begin(room, newcomers, at, away)
+-- A room begins, or more of its people are seated: they have as long to come as somebody away. When
+-- they have to be looked at is added to `due`, for one call at the end.
+local function talk_begin(room, newcomers, at, away, due)
   local fields = {}
   for _, person in ipairs(newcomers) do
     fields[#fields + 1] = 's' .. person.seat
     fields[#fields + 1] = person.session
     if away > 0 then
+      local until_text = string.format('%d', at + away)
       fields[#fields + 1] = 'away' .. person.seat
-      fields[#fields + 1] = string.format('%.0f', at + away)
-      talk_due(room, person.seat, at + away)
+      fields[#fields + 1] = until_text
+      due[#due + 1] = until_text
+      due[#due + 1] = room .. ' ' .. person.seat
     end
   end
   redis.call('HSET', talk_key(room), unpack(fields))
