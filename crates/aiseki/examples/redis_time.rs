@@ -144,7 +144,7 @@ async fn main() {
     }
     redis.command("CONFIG RESETSTAT").expect("a command");
     let begin = 1_000_000_000;
-    let (start, begun, watch) = (spent(&redis), processor(&redis), Stopwatch::start());
+    let (start, used, watch) = (spent(&redis), processor(&redis), Stopwatch::start());
     join_all(&store, begin..begin + joins, 16, 2).await;
     loop {
         let left = redis.command("HLEN {time}:matching:reservations").expect("a number");
@@ -159,7 +159,7 @@ async fn main() {
         "{joins} joins: {}.{} µs of Redis's time each ({} µs of a processor with all around it), {} joins/s",
         tenths / 10,
         tenths % 10,
-        (processor(&redis) - begun) / joins,
+        (processor(&redis) - used) / joins,
         joins * 1_000 / took.max(1)
     );
     print_calls(&redis, joins);
