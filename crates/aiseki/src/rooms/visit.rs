@@ -210,7 +210,7 @@ impl Visit {
 
     /// Says something, to its end whoever is still listening.
     pub async fn say(
-        &self,
+        &mut self,
         id: String,
         text: String,
     ) -> Result<Result<Appended, NotSaid>, Unavailable> {
@@ -218,7 +218,10 @@ impl Visit {
         let store = Arc::clone(&self.presence.store);
         let line = Line { room, session, id, text };
         let said = tokio::spawn(async move { store.append(line).await }).await;
-        said.unwrap_or(Err(Unavailable))
+        let said = said.unwrap_or(Err(Unavailable));
+        // The seat is given up, or the store has lost the room: a look will say which.
+        self.unseen |= matches!(said, Ok(Err(NotSaid::NotSeated)));
+        said
     }
 
     /// Tells the others that this member is typing.

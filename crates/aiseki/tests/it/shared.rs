@@ -22,3 +22,5 @@ mod lost;
 mod pushes;
 /// The scripts themselves.
 mod scripts;
+/// What is said in a room of which each member is on another server.
+mod talking;

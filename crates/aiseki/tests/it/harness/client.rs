@@ -117,6 +117,15 @@ impl Client {
         Socket::open(self.address, path, &self.headers).await
     }
 
+    /// An open WebSocket at a server that may be gone.
+    pub(crate) async fn try_socket(&self, path: &str) -> Option<Socket> {
+        Socket::try_open(self.address, path, &self.headers).await.ok()?.ok()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Sends bytes as they are and returns all that comes back until the server closes.
     pub(crate) async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).await.expect("a connection");

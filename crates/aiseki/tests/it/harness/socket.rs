@@ -34,7 +34,19 @@ impl Socket {
         path: &str,
         headers: &[(String, String)],
     ) -> Result<Self, Answer> {
-        let stream = TcpStream::connect(address).await.expect("a connection");
+        match Self::try_open(address, path, headers).await {
+            Ok(opened) => opened,
+            Err(error) => panic!("no WebSocket at {path}: {error}"),
+        }
+    }
+
+    /// At a server that may be gone.
+    pub(super) async fn try_open(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(String, String)],
+    ) -> Result<Result<Self, Answer>, Error> {
+        let stream = TcpStream::connect(address).await?;
         let mut request = format!("ws://{address}{path}").into_client_request().expect("a request");
         for (name, value) in headers {
             let name: HeaderName = name.parse().expect("a name");
@@ -45,15 +57,16 @@ impl Socket {
             Ok((inner, response)) => {
                 let protocol = response.headers().get("sec-websocket-protocol");
                 let protocol = protocol.map(|text| text.to_str().expect("a text").to_owned());
-                Ok(Self { inner, protocol })
+                Ok(Ok(Self { inner, protocol }))
             }
             Err(Error::Http(response)) => {
                 let (head, body) = response.into_parts();
                 let body = String::from_utf8(body.unwrap_or_default()).expect("UTF-8");
                 let call = format!("GET {path} (WebSocket)");
-                Err(Answer { call, status: head.status.as_u16(), headers: head.headers, body })
+                let status = head.status.as_u16();
+                Ok(Err(Answer { call, status, headers: head.headers, body }))
             }
-            Err(error) => panic!("no WebSocket at {path}: {error}"),
+            Err(error) => Err(error),
         }
     }
 
@@ -80,6 +93,16 @@ impl Socket {
                 ended => panic!("the socket ended: {ended:?}"),
             }
         }
+    }
+
+    /// Says something to a server that may be gone; whether it was sent.
+    pub(crate) async fn try_say(&mut self, text: &str) -> bool {
+        self.inner.send(Message::text(text)).await.is_ok()
+    }
+
+    /// The same with a binary frame.
+    pub(crate) async fn try_send_bytes(&mut self, bytes: Vec<u8>) -> bool {
+        self.inner.send(Message::binary(bytes)).await.is_ok()
     }
 
     pub(crate) async fn say(&mut self, text: &str) {

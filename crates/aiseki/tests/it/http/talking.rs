@@ -7,12 +7,11 @@ use crate::harness::{Frame, Person, Server, Settings, Socket, eventually, within
 /// Runs these tests against both stores.
 macro_rules! on_both_stores {
     ($($test:ident),+ $(,)?) => {
-        on_both_stores!(@ embedded, Settings::new(); $($test),+);
-        on_both_stores!(@ shared, Settings::shared(); $($test),+);
+        on_both_stores!(@ embedded, crate::harness::Settings::new(); $($test),+);
+        on_both_stores!(@ shared, crate::harness::Settings::shared(); $($test),+);
     };
     (@ $store:ident, $settings:expr; $($test:ident),+) => {
         mod $store {
-            use crate::harness::Settings;
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $test() {
@@ -22,6 +21,9 @@ macro_rules! on_both_stores {
         }
     };
 }
+
+/// How connections end that nobody closes, and what rude clients get.
+mod ends;
 
 on_both_stores![
     two_people_talk_in_one_order_and_a_second_tab_sees_it_too,

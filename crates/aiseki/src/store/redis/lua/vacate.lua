@@ -28,7 +28,7 @@ for i = 4, #ARGV, 3 do
   table.insert(by_room[room], { session = session, reason = reason })
 end
 for room, list in pairs(by_room) do
-  talk_leave(room, list)
+  talk_leave(room, list, policy.talk)
 end
 finish()
 return { whole(now), changes, replies }

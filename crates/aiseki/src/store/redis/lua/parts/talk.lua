@@ -91,10 +91,23 @@ end
 local TALK_WORDS = { left = 'left', absent = 'away', banned = 'banned' }
 
 -- People lost their seats, `list` of session and the reason why they are idle. With fewer than two
--- left the room ends for the reason of the first.
-local function talk_leave(room, list)
+-- left the room ends for the reason of the first. Of a room that has not ended and of which nothing is
+-- there, what was said is lost: whoever is connected is told to look (`talk` says whether there is
+-- anybody).
+local function talk_leave(room, list, talk)
   local seats, last = talk_seats(room)
   if last == 0 then
+    if talk and redis.call('EXISTS', TALK .. 'rooms:ended:' .. room) == 0 then
+      local left = false
+      for _, person in ipairs(list) do
+        left = left or TALK_WORDS[person.reason] ~= nil
+      end
+      if left then
+        talk_changed(room)
+      else
+        talk_end(room, 'store_lost')
+      end
+    end
     return
   end
   local reason
