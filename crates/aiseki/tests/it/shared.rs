@@ -18,5 +18,7 @@ mod haproxy;
 mod lost;
 /// A match on one server wakes people on another.
 mod pushes;
+/// People who have just shared a room.
+mod rematch;
 /// The scripts themselves.
 mod scripts;
