@@ -19,7 +19,9 @@ pub const REMATCH_WAIT: Millis = 30_000;
 /// 3. For `rematch_after` from that moment they are kept apart, unless each of them has waited for at
 ///    least [`REMATCH_WAIT`] (`now - since`): then nobody else came, and they may meet again.
 /// 4. At exactly `parted + rematch_after`, and at exactly [`REMATCH_WAIT`], they may.
-/// 5. Every pair of a room has to pass; the look-ahead and the order of arrival are those of every
+/// 5. What is over stays over: when the clock steps back, it is no earlier for this rule than the latest
+///    parting was.
+/// 6. Every pair of a room has to pass; the look-ahead and the order of arrival are those of every
 ///    choice, so nobody loses the place because of a block.
 #[derive(Clone, Debug, Default)]
 pub struct Acquaintances {
@@ -30,6 +32,8 @@ pub struct Acquaintances {
     pairs: HashMap<SessionId, u32>,
     /// The partings in the order in which they were told, to be forgotten in it.
     order: std::collections::VecDeque<(Millis, (SessionId, SessionId))>,
+    /// The latest moment of any parting that was told.
+    latest: Millis,
 }
 
 impl Acquaintances {
@@ -47,10 +51,11 @@ impl Acquaintances {
 
     /// The first of these two gave up the seat in a room that they shared.
     pub fn part(&mut self, a: SessionId, b: SessionId, now: Millis) {
-        self.forget(now);
         if a == b || self.rematch_after == 0 {
             return;
         }
+        self.latest = self.latest.max(now);
+        self.forget();
         if self.parted.insert(pair(a, b), now).is_none() {
             self.count(a, b);
         }
@@ -58,9 +63,9 @@ impl Acquaintances {
     }
 
     /// Forgets partings that keep nobody apart any more.
-    fn forget(&mut self, now: Millis) {
+    fn forget(&mut self) {
         while let Some((at, known)) = self.order.front().copied() {
-            if now < at.saturating_add(self.rematch_after) {
+            if self.latest < at.saturating_add(self.rematch_after) {
                 return;
             }
             self.order.pop_front();
@@ -103,7 +108,7 @@ impl Companions for Acquaintances {
         if self.blocked.contains(&known) {
             return false;
         }
-        let apart = |at: &Millis| now < at.saturating_add(self.rematch_after);
+        let apart = |at: &Millis| now.max(self.latest) < at.saturating_add(self.rematch_after);
         let waited = |who: &Candidate| now >= who.since.saturating_add(REMATCH_WAIT);
         !self.parted.get(&known).is_some_and(apart) || (waited(a) && waited(b))
     }
@@ -168,6 +173,15 @@ mod tests {
         known.block(person(1), person(9));
         known.part(person(5), person(6), 21 * MINUTE);
         assert_eq!((known.parted.len(), known.pairs.len(), known.order.len()), (1, 4, 1));
+    }
+
+    #[test]
+    fn what_is_over_stays_over_when_the_clock_steps_back() {
+        let mut known = Acquaintances::new(10 * MINUTE);
+        let (a, b) = (candidate(1, 0), candidate(2, 0));
+        known.part(a.session, b.session, 0);
+        known.part(candidate(3, 0).session, candidate(4, 0).session, 10 * MINUTE);
+        assert!(known.may_sit_together(&a, &b, 1));
     }
 
     #[test]

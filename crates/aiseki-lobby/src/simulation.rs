@@ -24,7 +24,6 @@ pub use subject::{Answer, LobbySubject, Reply, Subject};
 
 use crate::ids::{RoomId, SessionId};
 use crate::policy::Millis;
-use crate::seating::{Candidate, Companions};
 
 /// When every simulation begins.
 pub const BEGIN: Millis = 1_700_000_000_000;
@@ -47,7 +46,7 @@ pub fn numbered(index: usize) -> RoomId {
     RoomId((index as u128).to_be_bytes())
 }
 
-/// A random relation that keeps some pairs of people apart for ever.
+/// A random relation that keeps some pairs of people apart for ever: they have blocked each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Strangers {
     /// Which pairs.
@@ -62,11 +61,5 @@ impl Strangers {
         let (low, high) = (a.min(b), a.max(b));
         let pair = (u64::from(number(low)) << 16) | u64::from(number(high));
         random::mix(self.seed ^ pair) % 100 >= self.apart
-    }
-}
-
-impl Companions for Strangers {
-    fn may_sit_together(&self, a: &Candidate, b: &Candidate, _: Millis) -> bool {
-        self.may_meet(a.session, b.session)
     }
 }

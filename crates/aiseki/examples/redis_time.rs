@@ -102,6 +102,7 @@ async fn main() {
             address: "1000000/1s".parse().expect("a limit"),
         }),
         rooms: RoomRules::default(),
+        rematch_after: 600_000,
         eviction_accepted: false,
         virtual_time: None,
     };

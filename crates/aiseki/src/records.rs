@@ -66,4 +66,6 @@ pub struct Departure {
     pub vacate: Vacate,
     /// Everybody who lost a seat because the room ended with it; empty while it goes on.
     pub ended_for: Vec<SessionId>,
+    /// Everybody who ever had a seat there, by seat.
+    pub everybody: Vec<SessionId>,
 }

@@ -25,6 +25,7 @@ pub use talk::SharedRooms;
 use crate::matching::{Entered, Join, NotEntered, QueueLength, TurnedAway};
 use crate::port::Pending;
 use crate::rate_limit::{AddressGroup, Limited};
+use crate::records::Departure;
 use crate::rooms::{Appended, Attendance, Closing, Line, Member, NotSaid, Said};
 
 /// Where people wait. Each call is one atomic step by the store's clock.
@@ -40,8 +41,9 @@ pub trait WaitingStore: Send + Sync {
     fn touch(&self, sessions: Vec<SessionId>, sign: Sign) -> Pending<'_, ()>;
     /// Does what is due with nobody asking, a bounded part of it.
     fn tick(&self) -> Pending<'_, Tick>;
-    /// People hold no seat in a room any more, for these reasons.
-    fn vacate(&self, seats: Vec<(SessionId, RoomId, IdleReason)>) -> Pending<'_, ()>;
+    /// People hold no seat in their rooms any more. Whoever sat there until now has parted from
+    /// everybody else who did.
+    fn vacate(&self, rooms: Vec<Leaving>) -> Pending<'_, ()>;
     /// Gives people the seats that they hold by the records.
     fn restore_seats(&self, seats: Vec<(SessionId, Seat)>) -> Pending<'_, ()>;
     /// The two of each pair are never seated together again.
@@ -154,6 +156,36 @@ pub struct Tick {
 
 /// A place in a queue, as the store writes it.
 pub type Place = String;
+
+/// People who hold no seat in a room any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaving {
+    /// The room.
+    pub room: RoomId,
+    /// Who, and why each of them is idle.
+    pub people: Vec<(SessionId, IdleReason)>,
+    /// Others who may sit there; the store knows which of them do.
+    pub others: Vec<SessionId>,
+}
+
+impl Leaving {
+    /// The room has ended for these people, who are all that sat there.
+    fn ended(room: RoomId, people: Vec<SessionId>) -> Self {
+        let people = people.into_iter().map(|session| (session, IdleReason::RoomClosed)).collect();
+        Self { room, people, others: Vec::new() }
+    }
+
+    /// Somebody gave up the seat, as the records say.
+    fn departed(room: RoomId, session: SessionId, why: IdleReason, departure: Departure) -> Self {
+        let Departure { ended_for, everybody, .. } = departure;
+        let mut leaving = Self::ended(room, ended_for);
+        leaving.people.retain(|(other, _)| *other != session);
+        leaving.people.insert(0, (session, why));
+        leaving.others = everybody;
+        leaving.others.retain(|it| leaving.people.iter().all(|(gone, _)| gone != it));
+        leaving
+    }
+}
 
 /// Runs of the waiting store.
 #[derive(Clone, Debug, PartialEq, Eq)]

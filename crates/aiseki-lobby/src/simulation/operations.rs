@@ -1,10 +1,10 @@
 //! What can happen to a lobby, and random sequences of it.
 
-use super::Random;
+use super::{Random, Scenario};
 use crate::change::{Sign, Undone};
 use crate::ids::{Queue, TopicId};
 use crate::person::IdleReason;
-use crate::policy::{Millis, Policy};
+use crate::policy::Millis;
 
 /// One thing that happens. People are numbers for [`super::person`]; a room is counted back from the
 /// one formed last (0), and the operation does nothing while there is no such room.
@@ -127,7 +127,8 @@ pub struct Operations {
 
 impl Operations {
     /// The sequence of this seed.
-    pub fn new(seed: u64, mix: Mix, policy: &Policy) -> Self {
+    pub fn new(scenario: &Scenario, seed: u64) -> Self {
+        let Scenario { policy, mix, rematch_after, .. } = scenario;
         let mut times = vec![
             policy.fallback_after,
             policy.wait_timeout,
@@ -135,11 +136,12 @@ impl Operations {
             policy.presence_timeout,
             policy.closed_grace,
             1_000,
+            *rematch_after,
         ];
         times.retain(|time| (1..3_600_000).contains(time));
         let mut room_types: Vec<u8> = policy.room_types.iter().map(|kind| kind.size).collect();
         room_types.push(9); // No policy has it: refused.
-        Self { random: Random::new(seed), mix, room_types, times }
+        Self { random: Random::new(seed), mix: mix.clone(), room_types, times }
     }
 
     fn person(&mut self) -> u16 {

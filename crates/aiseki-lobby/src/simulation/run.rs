@@ -8,6 +8,7 @@ use super::{
     Answer, BEGIN, LobbySubject, Mix, Operation, Operations, Reply, Shadow, Strangers, Subject,
     audit, person,
 };
+use crate::acquaintances::Acquaintances;
 use crate::change::{Change, Vacate};
 use crate::lobby::{Lobby, REASON_KEPT};
 use crate::person::{IdleReason, State};
@@ -30,6 +31,22 @@ pub struct Scenario {
     pub mix: Mix,
     /// How many of a hundred pairs may not sit together.
     pub apart: u64,
+    /// For how long people who have shared a room meet others first.
+    pub rematch_after: Millis,
+}
+
+impl Scenario {
+    /// Who is kept apart from whom at the beginning of this seed's day.
+    fn acquaintances(&self, seed: u64) -> Acquaintances {
+        let strangers = Strangers { seed, apart: self.apart };
+        let mut known = Acquaintances::new(self.rematch_after);
+        for a in 0..self.mix.people {
+            for b in (0..a).filter(|b| !strangers.may_meet(person(a), person(*b))) {
+                known.block(person(a), person(b));
+            }
+        }
+        known
+    }
 }
 
 /// The scenarios that are run by default.
@@ -54,8 +71,16 @@ pub fn scenarios() -> Vec<Scenario> {
     let refusing = Mix { people: 3, topics: 1, joins: 10, written: 5, ..mix.clone() };
     let crowd = Mix { people: 90, topics: 1, joins: 60, ..Mix::default() };
     let large_rooms = Policy { presence_timeout: 120_000, ..room_types("8>3,5>2,2") };
-    let scenario =
-        |name, policy, mix: &Mix, apart| Scenario { name, policy, mix: mix.clone(), apart };
+    let few = Mix { people: 7, topics: 1, joins: 40, ..mix.clone() };
+    let few_and_clock = Mix { steps_back: true, ..few.clone() };
+    let scenario = |name, policy, mix: &Mix, apart| Scenario {
+        name,
+        policy,
+        mix: mix.clone(),
+        apart,
+        rematch_after: 0,
+    };
+    let met = |rematch_after, scenario| Scenario { rematch_after, ..scenario };
     vec![
         scenario("default", default.clone(), &mix, 0),
         scenario("patient people", patient.clone(), &mix, 0),
@@ -68,10 +93,20 @@ pub fn scenarios() -> Vec<Scenario> {
         scenario("a clock that steps back", default.clone(), &clock, 0),
         scenario("tiny steps back", tiny.clone(), &clock, 30),
         scenario("a database that refuses", stubborn, &refusing, 0),
-        scenario("some strangers", patient, &mix, 30),
-        scenario("strangers with tiny times", tiny, &mix, 60),
+        scenario("some strangers", patient.clone(), &mix, 30),
+        scenario("strangers with tiny times", tiny.clone(), &mix, 60),
         scenario("crowd of strangers", room_types("2,3>2"), &crowd, 97),
-        scenario("strangers in large rooms", large_rooms, &crowd, 40),
+        scenario("strangers in large rooms", large_rooms.clone(), &crowd, 40),
+        met(600_000, scenario("people who have met", default.clone(), &few, 0)),
+        met(120_000, scenario("patient people who have met", patient.clone(), &few, 0)),
+        met(90_000, scenario("large rooms of people who have met", large_rooms, &mix, 0)),
+        met(60_000, scenario("people who have met and strangers", patient, &mix, 30)),
+        met(7, scenario("people who have met with tiny times", tiny.clone(), &few, 0)),
+        met(
+            600_000,
+            scenario("people who have met and a clock that steps back", default, &few_and_clock, 0),
+        ),
+        met(5, scenario("people who have met and tiny steps back", tiny, &few_and_clock, 10)),
     ]
 }
 
@@ -166,7 +201,7 @@ impl std::error::Error for Failure {}
 /// Runs `steps` operations of a seed, and then lets everybody go.
 pub fn run(scenario: &Scenario, seed: u64, steps: u64) -> Result<Tally, Failure> {
     let mut run = Run::new(scenario, seed);
-    let operations = Operations::new(seed, scenario.mix.clone(), &scenario.policy);
+    let operations = Operations::new(scenario, seed);
     let mut last = VecDeque::with_capacity(SHOWN);
     for (step, operation) in (0..steps).zip(operations) {
         if last.len() == SHOWN {
@@ -185,8 +220,8 @@ pub fn run(scenario: &Scenario, seed: u64, steps: u64) -> Result<Tally, Failure>
 
 struct Run<'a> {
     scenario: &'a Scenario,
-    strangers: Strangers,
-    subject: LobbySubject<Strangers>,
+    seed: u64,
+    subject: LobbySubject<Acquaintances>,
     shadow: Shadow,
     now: Millis,
     /// How often the lobby was loaded, so that each one makes ids of its own.
@@ -196,18 +231,13 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64) -> Self {
-        let strangers = Strangers { seed, apart: scenario.apart };
-        let lobby = Lobby::with_companions(scenario.policy.clone(), strangers, 0);
+        let known = scenario.acquaintances(seed);
+        let lobby = Lobby::with_companions(scenario.policy.clone(), known, 0);
         Self {
             scenario,
-            strangers,
+            seed,
             subject: LobbySubject::new(lobby),
-            shadow: Shadow::new(
-                scenario.policy.clone(),
-                strangers,
-                scenario.mix.people,
-                !scenario.mix.steps_back,
-            ),
+            shadow: Shadow::new(scenario, seed, true),
             now: BEGIN,
             loads: 0,
             tally: Tally::default(),
@@ -278,7 +308,11 @@ impl<'a> Run<'a> {
     fn restart(&mut self) {
         self.loads += 1;
         let policy = self.scenario.policy.clone();
-        let mut lobby = Lobby::with_companions(policy, self.strangers, self.loads << 40);
+        let mut known = self.scenario.acquaintances(self.seed);
+        for (a, b, at) in self.shadow.partings() {
+            known.part(a, b, at);
+        }
+        let mut lobby = Lobby::with_companions(policy, known, self.loads << 40);
         lobby.restore_next_ticket(self.shadow.next_ticket());
         for (session, kept) in self.shadow.restart(self.now) {
             match kept {

@@ -2,9 +2,9 @@
 
 mod transitions;
 
-use super::spec::{Wait, next_room};
+use super::spec::{Known, Wait, next_room};
 use super::subject::Kept;
-use super::{Answer, Operation, Reply, Strangers, number, numbered, person};
+use super::{Answer, Operation, Reply, Scenario, Strangers, number, numbered, person};
 use crate::change::Change;
 use crate::ids::{RoomId, SessionId, TicketNumber, TopicId};
 use crate::lobby::{AHEAD_LIMIT, REASON_KEPT, ROOMS_PER_STEP};
@@ -24,7 +24,7 @@ enum Place {
 /// What a subject is expected to do.
 pub struct Shadow {
     policy: Policy,
-    strangers: Strangers,
+    known: Known,
     places: Vec<Place>,
     /// Every room that was formed, and whether it is still to be written.
     rooms: Vec<(Reservation, bool)>,
@@ -41,11 +41,19 @@ enum Forming {
 }
 
 impl Shadow {
-    /// Nobody is there yet; people are numbered below `people`. With `prompt`, a tick has to form
-    /// every room that is possible, at its moment; after a clock has stepped back it may be late.
-    pub fn new(policy: Policy, strangers: Strangers, people: u16, prompt: bool) -> Self {
-        let places = vec![Place::Nowhere; usize::from(people)];
-        Self { policy, strangers, places, rooms: Vec::new(), next_ticket: 1, prompt }
+    /// Nobody is there yet. With `prompt`, a tick has to form every room that is possible, at its
+    /// moment; after a clock has stepped back it may be late, and so it may when people who have met
+    /// may meet again.
+    pub fn new(scenario: &Scenario, seed: u64, prompt: bool) -> Self {
+        let strangers = Strangers { seed, apart: scenario.apart };
+        Self {
+            policy: scenario.policy.clone(),
+            known: Known::new(strangers, scenario.rematch_after),
+            places: vec![Place::Nowhere; usize::from(scenario.mix.people)],
+            rooms: Vec::new(),
+            next_ticket: 1,
+            prompt: prompt && !scenario.mix.steps_back && scenario.rematch_after == 0,
+        }
     }
 
     /// Does the operation and compares. An error says what the subject did wrong.
@@ -191,6 +199,11 @@ impl Shadow {
         kept
     }
 
+    /// What an adapter has kept of partings when the lobby is lost.
+    pub(super) fn partings(&mut self) -> Vec<(SessionId, SessionId, Millis)> {
+        self.known.restart()
+    }
+
     fn apply(
         &mut self,
         operation: Operation,
@@ -271,7 +284,7 @@ impl Shadow {
     fn next_room(&self, topic: TopicId, now: Millis) -> Option<(crate::seating::Kind, Vec<Wait>)> {
         let mut waits = self.waits();
         waits.retain(|wait| self.over(wait, now).is_none());
-        next_room(&self.policy, &self.strangers, &waits, topic, now)
+        next_room(&self.policy, &self.known, &waits, topic, now)
     }
 
     fn place(&self, session: SessionId) -> Place {

@@ -35,6 +35,7 @@ pub async fn examine(config: &Config) -> anyhow::Result<Vec<Chapter>> {
         &config.namespace,
         &config.policy,
         super::stores::room_rules(config),
+        super::stores::rematch_after(config),
         config.redis_eviction == Eviction::Accept,
     );
     let mut of_redis = Vec::new();

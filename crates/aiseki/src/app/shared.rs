@@ -73,6 +73,7 @@ impl SharedStores {
             policy: config.policy.clone(),
             rate_limits: config.rate_limits,
             rooms: rules,
+            rematch_after: stores::rematch_after(config),
             eviction_accepted: config.redis_eviction == Eviction::Accept,
             virtual_time: None,
         };

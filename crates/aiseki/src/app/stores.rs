@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use aiseki_lobby::Millis;
+
 use super::listeners;
 use crate::bans::BanStore;
 use crate::config::Config;
@@ -44,7 +46,7 @@ pub(super) async fn open_embedded(
         data_dir: config.data_dir.clone(),
         durability: config.durability,
         policy: config.policy.clone(),
-        rematch_after: config.rematch_after.unwrap_or(0),
+        rematch_after: rematch_after(config),
         rate_limits: config.rate_limits,
         rooms: room_rules(config),
     };
@@ -64,6 +66,11 @@ pub(super) async fn open_embedded(
 pub(super) fn room_rules(config: &Config) -> RoomRules {
     let Config { rooms, away_timeout, message_limit, .. } = *config;
     RoomRules { rooms, away_timeout, message_limit }
+}
+
+/// For how long people who have shared a room meet others first; 0: not at all.
+pub(super) fn rematch_after(config: &Config) -> Millis {
+    config.rematch_after.unwrap_or(0)
 }
 
 /// The embedded store as what a server is built on.

@@ -246,7 +246,7 @@ pub static SETTINGS: &[Setting] = &[
         group: Group::Matching,
         form: Form::Text("DURATION|off"),
         default: "10m",
-        help: "Who shared a room meets others first for so long, on the embedded store",
+        help: "Who shared a room meets others first for so long",
         role: Role::Open,
         set: |config, text| {
             values::duration_or_off(text, SHORTEST..=LONGEST).map(|it| config.rematch_after = it)

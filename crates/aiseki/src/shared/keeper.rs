@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{IdleReason, Millis};
+use aiseki_lobby::{IdleReason, LARGEST_ROOM, Millis};
 
-use super::{PEOPLE_AT_ONCE, SharedLobby, WaitingStore};
+use super::{Leaving, PEOPLE_AT_ONCE, SharedLobby, WaitingStore};
 use crate::clock::Stopwatch;
 use crate::port::Unavailable;
 use crate::records::RecordStore;
@@ -133,14 +133,13 @@ impl Keeper {
     }
 
     async fn repeat_endings(&self) -> Result<(), Unavailable> {
-        let mut seats = Vec::new();
+        let mut rooms = Vec::new();
         for (room, people) in self.records.lately_ended(ENDED.1).await? {
-            for (session, left) in people {
-                let reason = if left { IdleReason::Left } else { IdleReason::RoomClosed };
-                seats.push((session, room, reason));
-            }
+            let why = |left| if left { IdleReason::Left } else { IdleReason::RoomClosed };
+            let people = people.into_iter().map(|(session, left)| (session, why(left))).collect();
+            rooms.push(Leaving { room, people, others: Vec::new() });
         }
-        for some in seats.chunks(PEOPLE_AT_ONCE) {
+        for some in rooms.chunks(PEOPLE_AT_ONCE / usize::from(LARGEST_ROOM)) {
             self.waiting.vacate(some.to_vec()).await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use aiseki_lobby::{
 };
 use tokio::sync::oneshot;
 
-use super::{PEOPLE_AT_ONCE, WaitingStore, failpoint};
+use super::{Leaving, PEOPLE_AT_ONCE, WaitingStore, failpoint};
 use crate::bans::{BanSubject, Bans};
 use crate::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength, TurnedAway};
 use crate::port::{Pending, Unavailable};
@@ -172,10 +172,8 @@ impl SharedLobby {
     async fn remove_banned(&self, sessions: Vec<SessionId>) -> Result<(), Unavailable> {
         for (session, seat) in self.records.seats_of(sessions).await? {
             let departure = self.records.give_up_seat(session, seat.room).await?;
-            let others = departure.ended_for.into_iter().filter(|other| *other != session);
-            let mut seats = vec![(session, seat.room, IdleReason::Banned)];
-            seats.extend(others.map(|other| (other, seat.room, IdleReason::RoomClosed)));
-            self.waiting.vacate(seats).await?;
+            let leaving = Leaving::departed(seat.room, session, IdleReason::Banned, departure);
+            self.waiting.vacate(vec![leaving]).await?;
         }
         Ok(())
     }
@@ -247,13 +245,12 @@ impl LobbyStore for SharedLobby {
     fn vacate(&self, session: SessionId, room: RoomId) -> Pending<'_, Vacate> {
         Box::pin(async move {
             let departure = self.records.give_up_seat(session, room).await?;
-            let mut seats = vec![(session, room, IdleReason::Left)];
-            let others = departure.ended_for.into_iter().filter(|other| *other != session);
-            seats.extend(others.map(|other| (other, room, IdleReason::RoomClosed)));
+            let vacate = departure.vacate;
             failpoint::reach("before-vacate");
             // Also when the records knew it already: a server may have ended between the two.
-            self.waiting.vacate(seats).await?;
-            Ok(departure.vacate)
+            let leaving = Leaving::departed(room, session, IdleReason::Left, departure);
+            self.waiting.vacate(vec![leaving]).await?;
+            Ok(vacate)
         })
     }
 
@@ -268,8 +265,7 @@ impl LobbyStore for SharedLobby {
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         Box::pin(async move {
             let Some(people) = self.records.end_room(room).await? else { return Ok(false) };
-            let seats = people.into_iter().map(|session| (session, room, IdleReason::RoomClosed));
-            self.waiting.vacate(seats.collect()).await?;
+            self.waiting.vacate(vec![Leaving::ended(room, people)]).await?;
             Ok(true)
         })
     }

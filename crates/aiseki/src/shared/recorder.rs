@@ -7,7 +7,7 @@ use std::time::Duration;
 use aiseki_lobby::{IdleReason, RoomId, Seat, SessionId};
 use tokio_util::sync::CancellationToken;
 
-use super::{FormedRoom, FormedRooms, Outcome, SharedLobby, WaitingStore, failpoint};
+use super::{FormedRoom, FormedRooms, Leaving, Outcome, SharedLobby, WaitingStore, failpoint};
 use crate::port::Unavailable;
 use crate::records::{RecordStore, Written};
 
@@ -175,11 +175,9 @@ impl Recorder {
     async fn give_up(&self, seats: Vec<(SessionId, RoomId)>) -> Result<(), Unavailable> {
         for (session, room) in seats {
             let departure = self.records.give_up_seat(session, room).await?;
-            let others = departure.ended_for.into_iter();
-            let others = others.map(|other| (other, room, IdleReason::RoomClosed));
             // Also the one who gives it up, should the seat have been shown meanwhile.
-            let all = others.chain([(session, room, IdleReason::RoomClosed)]).collect();
-            self.waiting.vacate(all).await?;
+            let leaving = Leaving::departed(room, session, IdleReason::RoomClosed, departure);
+            self.waiting.vacate(vec![leaving]).await?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aiseki_lobby::{IdleReason, RoomId, SessionId};
 
-use super::{Log, RoomLog, WaitingStore};
+use super::{Leaving, Log, RoomLog, WaitingStore};
 use crate::conversations::ConversationStore;
 use crate::port::{Pending, Unavailable};
 use crate::records::RecordStore;
@@ -59,17 +59,13 @@ impl SharedRooms {
         reason: IdleReason,
     ) -> Result<(), Unavailable> {
         let departure = self.records.give_up_seat(session, room).await?;
-        let others = departure.ended_for.into_iter().filter(|other| *other != session);
-        let mut seats = vec![(session, room, reason)];
-        seats.extend(others.map(|other| (other, room, IdleReason::RoomClosed)));
-        self.waiting.vacate(seats).await
+        self.waiting.vacate(vec![Leaving::departed(room, session, reason, departure)]).await
     }
 
     /// What was said in a live room is lost: it never goes on under a new count.
     async fn end_lost(&self, room: RoomId) -> Result<(), Unavailable> {
         let people = self.records.end_room(room).await?.unwrap_or_default();
-        let seats = people.into_iter().map(|session| (session, room, IdleReason::RoomClosed));
-        self.waiting.vacate(seats.collect()).await
+        self.waiting.vacate(vec![Leaving::ended(room, people)]).await
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Settings {
     pub rate_limits: Option<RateLimits>,
     /// What was decided about rooms.
     pub rooms: RoomRules,
+    /// For how long people who have shared a room meet others first, in milliseconds; 0: not at all.
+    pub rematch_after: Millis,
     /// An evicting `maxmemory-policy` is accepted although it loses people.
     pub eviction_accepted: bool,
     /// For tests: milliseconds to use instead of the server's time.
@@ -135,6 +137,7 @@ impl RedisStore {
             policy,
             rate_limits,
             rooms: room_rules,
+            rematch_after,
             eviction_accepted,
             virtual_time,
         } = settings;
@@ -152,7 +155,13 @@ impl RedisStore {
         let (every, width) = (tick_every(&policy), alarm_width(&policy, virtual_time.is_some()));
         let inner = Arc::new(Inner {
             link: Link::new(server.clone(), Metrics::default()),
-            policy_text: words::policy(&policy, width, untended(&policy, every), room_rules),
+            policy_text: words::policy(
+                &policy,
+                width,
+                untended(&policy, every),
+                room_rules,
+                rematch_after,
+            ),
             keys,
             policy,
             rate_limits,

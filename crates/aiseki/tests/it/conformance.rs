@@ -44,6 +44,8 @@ mod house;
 mod poll;
 /// What is written down of rooms, topics and bans.
 mod records;
+/// People who have just shared a room.
+mod rematch;
 /// What people report.
 mod reports;
 /// Redis and PostgreSQL as one store.

@@ -20,6 +20,8 @@ mod haproxy;
 mod lost;
 /// A match on one server wakes people on another.
 mod pushes;
+/// People who have just shared a room.
+mod rematch;
 /// The scripts themselves.
 mod scripts;
 /// What is said in a room of which each member is on another server.

@@ -241,6 +241,9 @@ impl Shadow {
         }
         self.set(session, Place::Idle(IdleReason::Left, now));
         told.push(Change::Vacated { room: seat.room, session });
+        for other in self.members(seat.room) {
+            self.known.part(session, other, now);
+        }
         if self.members(seat.room).len() < 2 {
             self.end(seat.room, now, told);
         }
@@ -252,8 +255,11 @@ impl Shadow {
         if people.is_empty() {
             return;
         }
-        for session in &people {
+        for (index, session) in people.iter().enumerate() {
             self.set(*session, Place::Idle(IdleReason::RoomClosed, now));
+            for other in &people[..index] {
+                self.known.part(*other, *session, now);
+            }
         }
         told.push(Change::Ended { room, people });
     }

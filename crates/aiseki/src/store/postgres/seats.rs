@@ -61,17 +61,18 @@ pub(super) async fn give_up(
 ) -> Result<Departure, Unavailable> {
     link.ask("giving up a seat", async |client| {
         let transaction = client.transaction().await?;
-        let mut departure = Departure { vacate: Vacate::NotSeated, ended_for: Vec::new() };
-        if lock(&transaction, room).await? {
-            let statement = transaction.prepare_cached(sql::GIVE_UP_SEAT).await?;
-            let left =
-                transaction.query_opt(&statement, &[&uuid(room.0), &uuid(session.0)]).await?;
-            if let Some(others) = left {
-                departure.vacate = Vacate::Left;
-                if others.get::<_, i64>(0) < PEOPLE {
-                    departure.ended_for = end(&transaction, room).await?;
-                }
-            }
+        // In a room that has ended nobody holds a seat, and its people are read all the same.
+        lock(&transaction, room).await?;
+        let statement = transaction.prepare_cached(sql::GIVE_UP_SEAT).await?;
+        let row = transaction.query_one(&statement, &[&uuid(room.0), &uuid(session.0)]).await?;
+        let everybody = row.get::<_, Vec<Uuid>>(2);
+        let mut departure = Departure {
+            vacate: if row.get(0) { Vacate::Left } else { Vacate::NotSeated },
+            ended_for: Vec::new(),
+            everybody: everybody.into_iter().map(|id| SessionId(id.into_bytes())).collect(),
+        };
+        if departure.vacate == Vacate::Left && row.get::<_, i64>(1) < PEOPLE {
+            departure.ended_for = end(&transaction, room).await?;
         }
         transaction.commit().await?;
         Ok(departure)

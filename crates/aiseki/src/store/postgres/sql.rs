@@ -113,7 +113,8 @@ pub(super) const LIVE_SEATS: &str = "
 pub(super) const LOCK_ROOM: &str = "
     SELECT ended_at IS NOT NULL FROM conversations WHERE id = $1 FOR UPDATE";
 
-/// The person $2 leaves the room $1; returns how many hold a seat there then.
+/// The person $2 leaves the room $1; returns whether they had a seat, how many others hold one, and
+/// everybody who ever did.
 pub(super) const GIVE_UP_SEAT: &str = "
     WITH gone AS (
         UPDATE participants
@@ -121,9 +122,10 @@ pub(super) const GIVE_UP_SEAT: &str = "
         WHERE conversation_id = $1 AND session_id = $2 AND left_at IS NULL
         RETURNING seat
     )
-    SELECT count(*) FILTER (WHERE left_at IS NULL AND session_id <> $2)
-    FROM participants WHERE conversation_id = $1
-    HAVING EXISTS (SELECT 1 FROM gone)";
+    SELECT EXISTS (SELECT 1 FROM gone),
+        count(*) FILTER (WHERE left_at IS NULL AND session_id <> $2),
+        coalesce(array_agg(session_id ORDER BY seat), '{}')
+    FROM participants WHERE conversation_id = $1";
 
 /// Ends the room $1, and returns who held a seat until now, by seat. A seat that is held is told by
 /// `left_reason`, because the index of live seats, which `left_at` would bring to mind, is by person.

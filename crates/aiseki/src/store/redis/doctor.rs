@@ -67,12 +67,13 @@ impl Examination {
         namespace: &str,
         policy: &Policy,
         rooms: RoomRules,
+        rematch_after: Millis,
         eviction_accepted: bool,
     ) -> Self {
         let server = server.with_timeouts(TIMEOUTS);
         let width = alarm_width(policy, false);
         let untended = untended(policy, tick_every(policy));
-        let text = words::policy(policy, width, untended, rooms);
+        let text = words::policy(policy, width, untended, rooms, rematch_after);
         Self {
             link: Link::new(server.clone(), Metrics::default()),
             server,

@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use aiseki_mq::Script;
 
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("lobby", include_str!("lua/parts/lobby.lua")),
     ("seating", include_str!("lua/parts/seating.lua")),
+    ("parting", include_str!("lua/parts/parting.lua")),
     ("leaving", include_str!("lua/parts/leaving.lua")),
     ("talk", include_str!("lua/parts/talk.lua")),
     ("rate", include_str!("lua/parts/rate.lua")),

@@ -3,9 +3,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use aiseki_lobby::{
-    IdleReason, Millis, Queue, Reservation, RoomId, Seat, SessionId, Sign, State, TopicId,
-};
+use aiseki_lobby::{IdleReason, Millis, Queue, Reservation, Seat, SessionId, Sign, State, TopicId};
 
 use super::calls::{When, unreadable};
 use super::keys::queue_name;
@@ -15,7 +13,7 @@ use crate::clock::Stopwatch;
 use crate::matching::{Join, NotEntered, QueueLength, TurnedAway};
 use crate::port::{Pending, Unavailable};
 use crate::rate_limit::{AddressGroup, Limited};
-use crate::shared::{Entry, Place, Runs, Tick, WaitingStore};
+use crate::shared::{Entry, Leaving, Place, Runs, Tick, WaitingStore};
 
 /// People looked at, and topics, in one tick at most.
 const TICK: (usize, usize) = (250, 64);
@@ -128,14 +126,20 @@ impl WaitingStore for RedisStore {
         Box::pin(self.tick_with(TICK.1))
     }
 
-    fn vacate(&self, seats: Vec<(SessionId, RoomId, IdleReason)>) -> Pending<'_, ()> {
+    fn vacate(&self, rooms: Vec<Leaving>) -> Pending<'_, ()> {
         Box::pin(async move {
-            if seats.is_empty() {
+            if rooms.iter().all(|leaving| leaving.people.is_empty()) {
                 return Ok(());
             }
             let mut call = self.inner.step(&scripts::VACATE);
-            for (session, room, reason) in seats {
-                call.arg(session.to_string()).arg(room.to_string()).arg(reason.as_str());
+            for Leaving { room, people, others } in rooms {
+                call.arg(room.to_string()).arg(people.len()).arg(others.len());
+                for (session, reason) in people {
+                    call.arg(session.to_string()).arg(reason.as_str());
+                }
+                for session in others {
+                    call.arg(session.to_string());
+                }
             }
             self.inner.run_step(&scripts::VACATE, &call, When::There).await.map(|_| ())
         })

@@ -188,9 +188,15 @@ pub(super) fn reservation(text: &str) -> Read<Reservation> {
 }
 
 /// The policy as the scripts read it.
-pub(super) fn policy(policy: &Policy, width: Millis, untended: Millis, rooms: RoomRules) -> String {
+pub(super) fn policy(
+    policy: &Policy,
+    width: Millis,
+    untended: Millis,
+    rooms: RoomRules,
+    rematch_after: Millis,
+) -> String {
     let mut text = format!(
-        "{} {} {} {} {} {} {width} {untended} {} {}",
+        "{} {} {} {} {} {} {width} {untended} {} {} {rematch_after}",
         policy.wait_timeout,
         policy.fallback_after,
         policy.reservation_ttl,

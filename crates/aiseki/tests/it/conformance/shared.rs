@@ -39,6 +39,7 @@ impl SharedStore {
             policy: rules.policy.clone(),
             rate_limits: rules.limits,
             rooms: RoomRules::default(),
+            rematch_after: rules.rematch_after,
             eviction_accepted: false,
             virtual_time: None,
         };

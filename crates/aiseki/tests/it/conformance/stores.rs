@@ -11,7 +11,7 @@ use aiseki::reports::ReportStore;
 use aiseki::rooms::{RoomHub, RoomRules};
 use aiseki::store::embedded::{EmbeddedStore, Settings};
 use aiseki::topics::TopicStore;
-use aiseki_lobby::Policy;
+use aiseki_lobby::{Millis, Policy};
 use aiseki_testkit::Postgres;
 
 use super::shared::SharedStore;
@@ -31,6 +31,7 @@ pub(crate) struct Rules {
     pub(crate) policy: Policy,
     pub(crate) limits: Option<RateLimits>,
     pub(crate) rooms: RoomRules,
+    pub(crate) rematch_after: Millis,
 }
 
 /// Where a store keeps its data; empty at first, and the same when it is opened again.
@@ -50,7 +51,7 @@ impl Place for Directory {
             data_dir: self.data(),
             durability: Durability::Normal,
             policy: rules.policy,
-            rematch_after: 0,
+            rematch_after: rules.rematch_after,
             rate_limits: rules.limits,
             rooms: rules.rooms,
         };

@@ -12,15 +12,22 @@ async fn a_room_of_three_goes_on_with_two_and_ends_with_one() {
     store.write_rooms(vec![room.clone()]).await.unwrap();
     let room = room.room;
     let left = store.give_up_seat(person(2), room).await.unwrap();
-    assert_eq!(left, Departure { vacate: Vacate::Left, ended_for: Vec::new() });
+    let departure =
+        |vacate, ended_for| Departure { vacate, ended_for, everybody: people(&[1, 2, 3]) };
+    assert_eq!(left, departure(Vacate::Left, Vec::new()));
     assert!(store.lately_ended(60_000).await.unwrap().is_empty());
     // The same call again, and one for somebody who never sat there.
     for stranger in [2, 9] {
         let left = store.give_up_seat(person(stranger), room).await.unwrap();
-        assert_eq!(left, Departure { vacate: Vacate::NotSeated, ended_for: Vec::new() });
+        assert_eq!(left, departure(Vacate::NotSeated, Vec::new()));
     }
     let left = store.give_up_seat(person(1), room).await.unwrap();
-    assert_eq!(left, Departure { vacate: Vacate::Left, ended_for: people(&[3]) });
+    assert_eq!(left, departure(Vacate::Left, people(&[3])));
+    // It has ended, and who was there is told to whoever repeats it; of no room, nobody.
+    let left = store.give_up_seat(person(1), room).await.unwrap();
+    assert_eq!(left, departure(Vacate::NotSeated, Vec::new()));
+    let left = store.give_up_seat(person(1), RoomId([7; 16])).await.unwrap();
+    assert_eq!((left.vacate, left.everybody), (Vacate::NotSeated, Vec::new()));
 
     let read = store.conversation(room).await.unwrap().unwrap();
     assert!(read.ended_at.is_some() && read.size == 3);

@@ -25,7 +25,7 @@ async fn waves(
 ) -> (Vec<String>, Vec<Change>) {
     let namespace = format!("waves-{}-{seed}-{together}", scenario.name.replace(' ', "-"));
     let mut subject = Subject::open(redis, &namespace, scenario).await;
-    let operations = Operations::new(seed, scenario.mix.clone(), &scenario.policy);
+    let operations = Operations::new(scenario, seed);
     let mut joins = operations.filter_map(|operation| match operation {
         Operation::Enter { person: who, queue } => {
             let address = std::net::Ipv4Addr::LOCALHOST.into();

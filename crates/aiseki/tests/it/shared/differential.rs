@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 
 use aiseki::matching::{Join, NotEntered};
 use aiseki::rooms::RoomRules;
-use aiseki::shared::{FormedRoom, FormedRooms as _, Outcome, WaitingStore as _};
+use aiseki::shared::{FormedRoom, FormedRooms as _, Leaving, Outcome, WaitingStore as _};
 use aiseki::store::redis::{Listeners, RedisStore, Settings};
 use aiseki_lobby::simulation::{
     Answer, BEGIN, Operation, Operations, Reply, Scenario, Shadow, Strangers, numbered, person,
     scenarios,
 };
 use aiseki_lobby::{
-    Change, IdleReason, Millis, Refused, Reservation, RoomId, SessionId, State, Undone, Vacate,
+    Change, IdleReason, Millis, Queue, Refused, Reservation, RoomId, SessionId, State, TopicId,
+    Undone, Vacate,
 };
 use aiseki_mq::Server;
 use aiseki_testkit::{Redis, RedisOptions};
@@ -41,6 +42,7 @@ impl Subject {
             policy: scenario.policy.clone(),
             rate_limits: None,
             rooms: RoomRules::default(),
+            rematch_after: scenario.rematch_after,
             eviction_accepted: false,
             virtual_time: Some(Arc::clone(&time)),
         };
@@ -264,8 +266,17 @@ impl Subject {
         sits: bool,
         ended: &mut Vec<Change>,
     ) {
-        let seats = vec![(session, room, IdleReason::Left)];
-        self.store.vacate(seats).await.expect("the store answers");
+        // Everybody who ever sat there is named, as by the database.
+        let everybody = self.formed.iter().filter(|formed| formed.room == room);
+        let everybody = everybody.flat_map(|formed| formed.people.iter().map(|it| it.session));
+        let leaving = Leaving {
+            room,
+            people: vec![(session, IdleReason::Left)],
+            others: everybody.filter(|other| *other != session).collect(),
+        };
+        self.store.vacate(vec![leaving.clone()]).await.expect("the store answers");
+        // A repetition changes nothing.
+        self.store.vacate(vec![leaving]).await.expect("the store answers");
         if !sits {
             return;
         }
@@ -279,24 +290,26 @@ impl Subject {
 
     async fn end(&mut self, room: RoomId, ended: &mut Vec<Change>) -> bool {
         let Some(people) = self.live.remove(&room) else { return false };
-        let seats = people.iter().map(|session| (*session, room, IdleReason::RoomClosed));
-        self.store.vacate(seats.collect()).await.expect("the store answers");
+        let idle = people.iter().map(|session| (*session, IdleReason::RoomClosed)).collect();
+        let leaving = Leaving { room, people: idle, others: Vec::new() };
+        self.store.vacate(vec![leaving]).await.expect("the store answers");
         ended.push(Change::Ended { room, people });
         true
     }
 }
 
 async fn day(redis: &Redis, scenario: &Scenario, seed: u64, steps: u64) {
-    let mut mix = scenario.mix.clone();
+    let mut scenario = scenario.clone();
     // What restarts is a server, and it knows nothing that could be lost.
-    mix.restarts = false;
+    scenario.mix.restarts = false;
+    let (scenario, mix) = (&scenario, &scenario.mix);
     let strangers = Strangers { seed, apart: scenario.apart };
     let namespace = format!("day-{}-{seed}", scenario.name.replace(' ', "-"));
     let mut subject = Subject::open(redis, &namespace, scenario).await;
     subject.keep_apart(strangers, mix.people).await;
-    let mut shadow = Shadow::new(scenario.policy.clone(), strangers, mix.people, false);
+    let mut shadow = Shadow::new(scenario, seed, false);
     let (mut now, mut last) = (BEGIN, Vec::new());
-    for (step, operation) in (0..steps).zip(Operations::new(seed, mix.clone(), &scenario.policy)) {
+    for (step, operation) in (0..steps).zip(Operations::new(scenario, seed)) {
         last.push((now - BEGIN, operation));
         let done = match operation {
             Operation::Pass { by } => {
@@ -356,5 +369,26 @@ async fn redis_seats_people_as_the_lobby_does() {
             left -= some;
             seed += 1_000;
         }
+    }
+}
+
+#[tokio::test]
+async fn people_who_have_met_meet_again_alone_when_both_have_waited_thirty_seconds() {
+    let redis = Redis::with(RedisOptions::default()).expect("a Redis");
+    let mut scenario = scenarios().swap_remove(0);
+    scenario.policy.presence_timeout = scenario.policy.wait_timeout;
+    scenario.rematch_after = 600_000;
+    let mut subject = Subject::open(&redis, "met", &scenario).await;
+    let queue = Queue { topic: TopicId(1), room_type: 2 };
+    let enter = |who| Operation::Enter { person: who, queue };
+    for operation in [enter(0), enter(1), Operation::Confirm { room: 0, missing: 0 }] {
+        subject.apply(operation, BEGIN).await;
+    }
+    subject.apply(Operation::Vacate { person: 0, room: None }, BEGIN + 1).await;
+    subject.apply(enter(0), BEGIN + 1).await;
+    subject.apply(enter(1), BEGIN + 1_000).await;
+    for (after, formed) in [(30_999, 1), (31_000, 2)] {
+        subject.apply(Operation::Poll { person: 0 }, BEGIN + after).await;
+        assert_eq!(subject.formed.len(), formed, "{after}");
     }
 }

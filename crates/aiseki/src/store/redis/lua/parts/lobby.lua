@@ -2,8 +2,8 @@
 -- function under the same names; random sequences are compared with it.
 --
 -- KEYS[1] NS:matching:state    HASH: the last ticket, the highest score, the last room id, how many
---                              announcements there were, when a server last ticked, and since when
---                              presence counts anew
+--                              announcements there were, when a server last ticked, since when
+--                              presence counts anew, and when people last parted
 -- KEYS[2] NS:matching:queues   SET of the queues that have people, as TOPIC:ROOM_TYPE
 -- KEYS[3] NS:matching:unsettled SET of topics on which a room may be possible that nobody looked for
 -- KEYS[4] NS:matching:alarms   ZSET of the moments at which somebody has to be looked at
@@ -16,6 +16,8 @@
 --   waiting:SESSION HASH: the wait
 --   room:SESSION   HASH: the seat; it expires with the reservation until the room is confirmed
 --   blocks:SESSION SET of those whom the person never meets again
+--   parted:SESSION HASH of those with whom the person shared a room -> when they parted; it expires
+--                  when the last of them may be met again
 --   idle:SESSION   why somebody is idle, and since when
 --   alarms:MS      LIST of people to be looked at at that moment
 --
@@ -23,14 +25,15 @@
 -- ARGV[2] the policy: wait timeout, fallback after, reservation ttl, presence timeout, closed grace,
 --         whether queues merge, the width of a moment, after how long without a tick presence begins
 --         anew, how long people of a room may be away (all in ms), whether there are rooms to talk
---         in, then SIZE:FALLBACK of each room type
+--         in, for how long people who have shared a room meet others first (in ms), then SIZE:FALLBACK
+--         of each room type
 -- ARGV[3] random bits for room ids, as the last sixteen digits of a UUID with its variant
 local P = string.sub(KEYS[1], 1, -6)
 local now = mq_now(ARGV[1])
 local virtual = ARGV[1] ~= ''
 local STEP = 1 / 4096
 local LOOK_AHEAD, SCAN_LIMIT, COMPARISONS = 32, 256, 4096
-local ROOMS_PER_STEP, REFUSALS, REASON_KEPT = 32, 5, 600000
+local ROOMS_PER_STEP, REFUSALS, REASON_KEPT, REMATCH_WAIT = 32, 5, 600000, 30000
 
 local policy = { types = {}, of = {} }
 do
@@ -50,15 +53,17 @@ do
   policy.merge, policy.width, policy.untended = numbers[6] == 1, numbers[7], numbers[8]
   -- How long people of a room may be away (0: for ever), and whether there are rooms to talk in.
   policy.away, policy.talk = numbers[9], numbers[10] == 1
+  policy.rematch_after = numbers[11]
 end
 
-local counters = redis.call('HMGET', KEYS[1], 'ticket', 'latest', 'room', 'tended', 'anew')
+local counters = redis.call('HMGET', KEYS[1], 'ticket', 'latest', 'room', 'tended', 'anew', 'parted')
 local ticket = tonumber(counters[1] or '0')
 local latest = tonumber(counters[2] or '0')
 local last_room = tonumber(counters[3] or '0')
 -- Presence counts from here for everybody who was last seen before. While no server was there, or
 -- Redis was not, nobody could show a sign of life.
 local anew = tonumber(counters[5] or '0')
+local last_parted = tonumber(counters[6] or '0')
 if counters[4] and now - tonumber(counters[4]) > policy.untended then
   anew = now
   redis.call('HSET', KEYS[1], 'anew', string.format('%.0f', now), 'tended', string.format('%.0f', now))

@@ -65,17 +65,42 @@ local function all_candidates(l)
   end
 end
 
-local has_blocks = {}
+local acquaintances = {}
 
--- Whether these two may share a room. A block is kept for both, so only the first is asked, once in a
--- step, whether there is any: that is one question for each seat but the last, and none for the people
--- who come after.
-local function may_sit_together(a, b)
-  local key = P .. 'blocks:' .. a.session
-  if has_blocks[key] == nil then
-    has_blocks[key] = redis.call('EXISTS', key) == 1
+-- Whom somebody is kept apart from, or nothing: those who parted, each with when, and whether there is
+-- anybody whom they never meet.
+local function acquaintances_of(session)
+  local known = acquaintances[session]
+  if known == nil then
+    local blocks, parted = P .. 'blocks:' .. session, P .. 'parted:' .. session
+    known = false
+    if redis.call('EXISTS', blocks, parted) > 0 then
+      known = { blocks = redis.call('EXISTS', blocks) == 1 and blocks, parted = {} }
+      local flat = redis.call('HGETALL', parted)
+      for i = 1, #flat, 2 do
+        known.parted[flat[i]] = tonumber(flat[i + 1])
+      end
+    end
+    acquaintances[session] = known
   end
-  return not has_blocks[key] or redis.call('SISMEMBER', key, b.session) == 0
+  return known
+end
+
+-- Whether these two may share a room. Everything is kept for both of a pair, so only the first is
+-- asked, once in a step, whether they know anybody: that is one question for each seat but the last,
+-- and none for the people who come after.
+local function may_sit_together(a, b)
+  local known = acquaintances_of(a.session)
+  if not known then
+    return true
+  elseif known.blocks and redis.call('SISMEMBER', known.blocks, b.session) == 1 then
+    return false
+  end
+  local at = known.parted[b.session]
+  -- What is over stays over when the clock steps back.
+  return not at
+    or math.max(now, last_parted) >= at + policy.rematch_after
+    or now >= math.max(a.since, b.since) + REMATCH_WAIT
 end
 
 -- Completes `group` from the people at `first` and after, trying the oldest first and going back
