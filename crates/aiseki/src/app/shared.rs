@@ -67,6 +67,7 @@ impl SharedStores {
             .context("the database URL cannot be used")?;
         let records = Arc::new(records);
         let lobby = Arc::new(OnceLock::<Arc<SharedLobby>>::new());
+        let connected = rules.rooms.then(|| Arc::clone(&hub));
         let settings = Settings {
             server: aiseki_mq::Server::new(redis_url.expose())?,
             namespace: config.namespace.clone(),
@@ -97,8 +98,7 @@ impl SharedStores {
             }),
         };
         let waiting = Arc::new(RedisStore::new(settings, listeners)?);
-        let shared =
-            Arc::new(SharedLobby::new(waiting.clone(), records.clone(), HOLD, rules.rooms));
+        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), HOLD, connected));
         // Nobody else sets it.
         let _ = lobby.set(Arc::clone(&shared));
         let recorder =

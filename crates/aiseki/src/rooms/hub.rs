@@ -70,6 +70,16 @@ impl RoomHub {
         }
     }
 
+    /// Every connection to a room that is open on this server.
+    pub fn connected(&self) -> Vec<Attendance> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(shard.values().flat_map(|open| open.connections.iter().copied()));
+        }
+        all
+    }
+
     pub(super) fn number(&self) -> u64 {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }

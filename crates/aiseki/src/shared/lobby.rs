@@ -17,6 +17,7 @@ use crate::matching::{Door, Entered, Join, LobbyStore, NotEntered, QueueLength, 
 use crate::port::{Pending, Unavailable};
 use crate::rate_limit::{AddressGroup, Limited};
 use crate::records::RecordStore;
+use crate::rooms::RoomHub;
 
 /// Everything that people do, on a waiting store and the records.
 pub struct SharedLobby {
@@ -29,8 +30,8 @@ pub struct SharedLobby {
     seats: SeatsKnown,
     /// Whether rooms can be written, as far as this server knows.
     recording: AtomicBool,
-    /// Whether there are rooms to talk in, of which somebody banned is removed.
-    rooms: bool,
+    /// Who is connected to rooms here, when there are rooms to talk in: somebody banned is removed.
+    rooms: Option<Arc<RoomHub>>,
 }
 
 /// Of which run of the waiting store this server knows that all live seats are in it.
@@ -43,7 +44,7 @@ impl SharedLobby {
         waiting: Arc<dyn WaitingStore>,
         records: Arc<dyn RecordStore>,
         hold: Duration,
-        rooms: bool,
+        rooms: Option<Arc<RoomHub>>,
     ) -> Self {
         Self {
             waiting,
@@ -178,6 +179,21 @@ impl SharedLobby {
         Ok(())
     }
 
+    /// Everybody who sits and is connected to this server from a banned address.
+    async fn remove_connected(&self, bans: &Bans) -> Result<(), Unavailable> {
+        let Some(hub) = &self.rooms else { return Ok(()) };
+        let now = self.now();
+        let mut out = hub.connected();
+        out.retain(|it| bans.banned(it.session, it.address, now));
+        let mut out: Vec<SessionId> = out.into_iter().map(|it| it.session).collect();
+        out.sort_unstable();
+        out.dedup();
+        for some in out.chunks(PEOPLE_AT_ONCE) {
+            self.remove_banned(some.to_vec()).await?;
+        }
+        Ok(())
+    }
+
     /// Everybody who waits, or is held, and came from a banned address.
     async fn expel_networks(&self, bans: &Bans) -> Result<(), Unavailable> {
         let queues = self.waiting.lengths().await?.into_iter().map(|(queue, _)| Some(queue));
@@ -287,11 +303,15 @@ impl LobbyStore for SharedLobby {
             }
             for some in sessions.chunks(PEOPLE_AT_ONCE) {
                 self.waiting.expel(some.to_vec(), IdleReason::Banned).await?;
-                if self.rooms {
+                if self.rooms.is_some() {
                     self.remove_banned(some.to_vec()).await?;
                 }
             }
-            if networks { self.expel_networks(&bans).await } else { Ok(()) }
+            if networks {
+                self.expel_networks(&bans).await?;
+                self.remove_connected(&bans).await?;
+            }
+            Ok(())
         })
     }
 

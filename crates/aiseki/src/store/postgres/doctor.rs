@@ -8,14 +8,12 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::link::{CREATE_TIMEOUT, GREETING, explain};
+use super::migrations::OLDEST;
 use super::migrations::{self, MigrateError};
 use super::url::Address;
 use super::{BadDatabaseUrl, MAX_CONNECTIONS, millis, sql, uuid};
 use crate::clock::{Clock, Stopwatch};
 use crate::doctor::{Finding, good, latency, note, some_of, wrong};
-
-/// The oldest that has what we use.
-const OLDEST: i32 = 15;
 /// Seats in one page.
 const PAGE: i64 = 500;
 /// Rooms that are looked at for whether they are whole.

@@ -21,6 +21,9 @@ const MIGRATIONS: &[Migration] = &[
     Migration { name: "reports", sql: include_str!("migrations/0002_reports.sql") },
 ];
 
+/// The oldest major version of PostgreSQL that is tested with.
+pub(super) const OLDEST: i32 = 15;
+
 /// "aiseki" in bytes: by this servers that start together wait for each other, and for nobody else.
 const LOCK: i64 = 0x6169_7365_6b69;
 
@@ -44,6 +47,12 @@ pub enum MigrateError {
     /// To be tried again.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+    /// The server is older than what aiseki is tested with.
+    #[error("this PostgreSQL is {version}; aiseki needs {OLDEST} or later")]
+    TooOld {
+        /// Its major version.
+        version: i32,
+    },
     /// A newer program was here first.
     #[error(
         "the database is of a newer aiseki: its schema has version {version}, and this program knows \
@@ -74,8 +83,14 @@ pub enum MigrateError {
 pub(super) async fn migrate(link: &Link) -> Result<(), MigrateError> {
     // Looking first lets a server start that may not change tables when there is nothing to do.
     let found = link.run("looking at the schema", async |client| {
-        let exists = "SELECT to_regclass('aiseki_migrations') IS NOT NULL";
-        match client.query_one(exists, &[]).await?.get(0) {
+        let exists = "SELECT current_setting('server_version_num')::int / 10000, \
+            to_regclass('aiseki_migrations') IS NOT NULL";
+        let row = client.query_one(exists, &[]).await?;
+        let version: i32 = row.get(0);
+        if version < OLDEST {
+            return Ok(Err(MigrateError::TooOld { version }));
+        }
+        match row.get(1) {
             true => Ok(missing(&***client).await?),
             false => Ok(Ok(MIGRATIONS)),
         }

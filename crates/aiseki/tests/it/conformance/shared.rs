@@ -54,7 +54,7 @@ impl SharedStore {
         };
         let waiting = Arc::new(RedisStore::new(settings, listeners).expect("a store"));
         let hold = Duration::from_secs(20);
-        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), hold, false));
+        let shared = Arc::new(SharedLobby::new(waiting.clone(), records.clone(), hold, None));
         assert!(lobby.set(shared.clone()).is_ok());
         waiting.check().await.expect("a fit Redis");
         waiting.begin().await.expect("Redis answers");

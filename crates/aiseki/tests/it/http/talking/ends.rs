@@ -5,7 +5,7 @@ use aiseki_testkit::Proxy;
 use serde_json::json;
 
 use super::{closed, enter, frame_of, say};
-use crate::harness::{Client, Frame, Server, Settings, pass, within};
+use crate::harness::{Client, Frame, Person, Server, Settings, pass, within};
 
 on_both_stores![
     a_seat_given_up_elsewhere_ends_the_connection,
@@ -13,6 +13,7 @@ on_both_stores![
     a_half_open_connection_is_found,
     whatever_one_sends_the_others_go_on,
     without_rooms_nobody_is_away,
+    a_banned_network_loses_its_seats,
 ];
 
 async fn a_seat_given_up_elsewhere_ends_the_connection(settings: Settings) {
@@ -82,6 +83,27 @@ async fn a_half_open_connection_is_found(settings: Settings) {
     })
     .await;
     drop(socket);
+}
+
+async fn a_banned_network_loses_its_seats(settings: Settings) {
+    let server = Server::with(settings.set("trusted_proxies", "127.0.0.1")).await;
+    let topic = server.topic("t").await;
+    let (people, room) = server.seated(topic, 3).await;
+    let mut sockets = Vec::new();
+    for (person, address) in people.iter().zip(["198.51.100.1", "192.0.2.9", "198.51.100.2"]) {
+        let client = person.client.with("x-forwarded-for", address);
+        let person = Person { client, token: person.token.clone() };
+        sockets.push(enter(&person, &room, "").await.0);
+    }
+    let ban = json!({ "address": "192.0.2.0/24", "reason": "r" });
+    server.admin().post("/admin/bans", &ban).await.expect(201);
+    assert_eq!(frame_of(&mut sockets[1], "closed").await["reason"], "banned");
+    assert_eq!(closed(&mut sockets[1]).await, Frame::Closed(1008));
+    assert_eq!(people[1].state().await["reason"], "banned");
+    for other in [0, 2] {
+        assert_eq!(frame_of(&mut sockets[other], "left").await["seat"], 2);
+        assert_eq!(people[other].state().await["status"], "matched");
+    }
 }
 
 /// Frames that nobody should send: texts that are no JSON, too much, too deep, binary.
