@@ -6,6 +6,8 @@ mod batches;
 mod cases;
 /// People for as long as asked, while everything around them breaks.
 mod chaos;
+/// A server's clock is wrong.
+mod clocks;
 /// The database goes away, hangs, or refuses.
 mod database;
 /// Servers that die between two steps.

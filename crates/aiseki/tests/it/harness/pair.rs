@@ -22,6 +22,7 @@ pub(crate) struct Plan {
     settings: Settings,
     redis: RedisOptions,
     failpoints: [Option<&'static str>; 2],
+    clock: Option<std::path::PathBuf>,
 }
 
 pub(crate) struct Pair {
@@ -36,7 +37,12 @@ pub(crate) struct Pair {
 
 impl Plan {
     pub(crate) fn new() -> Self {
-        Self { settings: Settings::new(), redis: RedisOptions::default(), failpoints: [None; 2] }
+        Self {
+            settings: Settings::new(),
+            redis: RedisOptions::default(),
+            failpoints: [None; 2],
+            clock: None,
+        }
     }
 
     /// A setting of both servers by its name in the configuration file.
@@ -63,6 +69,12 @@ impl Plan {
         self
     }
 
+    /// The clock of server 1 is wrong by what stands in this file, such as `+65s`.
+    pub(crate) fn wrong_clock(mut self, file: &std::path::Path) -> Self {
+        self.clock = Some(file.to_owned());
+        self
+    }
+
     pub(crate) async fn start(self) -> Pair {
         let mut pair = self.prepare();
         for server in 0..2 {
@@ -83,6 +95,10 @@ impl Plan {
             let database = format!("postgres://postgres@127.0.0.1:{database}/postgres");
             let settings = self.settings.clone().set("redis_url", &redis_links[server].url());
             let settings = settings.set("database_url", &database);
+            let settings = match &self.clock {
+                Some(file) if server == 1 => skewed(settings, file),
+                _ => settings,
+            };
             match self.failpoints[server] {
                 Some(place) => settings.set("failpoint", place),
                 None => settings,
@@ -90,6 +106,18 @@ impl Plan {
         });
         Pair { servers: [None, None], settings, redis_links, postgres_links, redis, postgres }
     }
+}
+
+/// With the library of Debian's package `faketime`. Clocks that only measure go on as they should.
+fn skewed(settings: Settings, file: &std::path::Path) -> Settings {
+    let folders = std::fs::read_dir("/usr/lib").expect("libraries").flatten();
+    let mut libraries = folders.map(|it| it.path().join("faketime/libfaketime.so.1"));
+    let library = libraries.find(|it| it.exists()).expect("faketime, which scripts/test installs");
+    settings
+        .variable("LD_PRELOAD", library.to_str().expect("UTF-8"))
+        .variable("FAKETIME_TIMESTAMP_FILE", file.to_str().expect("UTF-8"))
+        .variable("FAKETIME_NO_CACHE", "1")
+        .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
 }
 
 impl Pair {
@@ -127,6 +155,11 @@ impl Pair {
         for settings in &mut self.settings {
             *settings = settings.clone().set("redis_url", url);
         }
+    }
+
+    /// What the server has logged.
+    pub(crate) fn log(&self, server: usize) -> Vec<String> {
+        self.servers[server].as_ref().expect("it runs").log()
     }
 
     /// Ends it as a power cut does.

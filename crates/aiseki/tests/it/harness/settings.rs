@@ -50,6 +50,12 @@ impl Settings {
         self
     }
 
+    /// A variable that is no setting of ours.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.0.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     pub(crate) fn unset(mut self, name: &str) -> Self {
         self.0.retain(|(known, _)| *known != variable(name));
         self
