@@ -44,12 +44,16 @@ const AT_ONCE: usize = 64;
 const LEASE: Duration = Duration::from_secs(5);
 /// Rooms that were settled lately are remembered, so that settling them again is known to be that.
 const SETTLED_KEPT: u32 = 10_000;
-/// How long an answer may take before the connection is given up, and a call with its repetitions.
+/// How long an answer may take before the connection is given up, and a call with its repetitions. What
+/// was not answered in that time is not repeated: the caller may do something else by then.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Duration::from_secs(1),
     response: Duration::from_secs(2),
-    operation: Duration::from_secs(3),
+    operation: Duration::from_secs(2),
 };
+
+/// Before the first answer of the store.
+const UNKNOWN: i64 = i64::MIN;
 
 /// Where the waiting people are, and by which rules.
 #[derive(Clone)]
@@ -112,7 +116,7 @@ struct Inner {
     virtual_time: Option<Arc<AtomicU64>>,
     rooms: Arc<dyn Consumer>,
     clock: Clock,
-    /// What the store's clock is ahead of this process's.
+    /// What the store's clock is ahead of this process's, or [`UNKNOWN`].
     ahead: AtomicI64,
     available: AtomicBool,
     /// The number of the last announcement that was heard.
@@ -170,7 +174,7 @@ impl RedisStore {
             virtual_time,
             rooms,
             clock: Clock::start(0),
-            ahead: AtomicI64::new(0),
+            ahead: AtomicI64::new(UNKNOWN),
             available: AtomicBool::new(false),
             heard: AtomicU64::new(0),
             counted: Mutex::default(),

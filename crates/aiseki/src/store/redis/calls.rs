@@ -8,10 +8,10 @@ use aiseki_lobby::{Millis, SessionId, State};
 use aiseki_mq::{Error, Script};
 use redis::Cmd;
 
-use super::Inner;
 use super::keys::queue_name;
 use super::scripts;
 use super::words::{Unreadable, Words};
+use super::{Inner, TIMEOUTS, UNKNOWN};
 use crate::clock::Stopwatch;
 use crate::matching::{Entered, Join, NotEntered, TurnedAway};
 use crate::port::Unavailable;
@@ -37,7 +37,7 @@ impl Inner {
     /// A script of people, with what each of them begins with.
     pub(super) fn step(&self, script: &Script) -> Cmd {
         let mut call = script.on(&self.keys.lobby);
-        call.arg(self.time()).arg(&self.policy_text).arg(entropy());
+        call.arg(self.deadline()).arg(&self.policy_text).arg(entropy());
         call
     }
 
@@ -45,6 +45,18 @@ impl Inner {
     pub(super) fn time(&self) -> String {
         let time = self.virtual_time.as_ref();
         time.map_or_else(String::new, |now| now.load(Ordering::SeqCst).to_string())
+    }
+
+    /// Until when a step may be done that is sent now: a command that lay in some buffer, or in front of
+    /// a server that stood still, must not be done after its caller was told that it failed. The
+    /// store's clock is known from its last answer, and never thought to be ahead of what it is.
+    fn deadline(&self) -> String {
+        let ahead = self.ahead.load(Ordering::Acquire);
+        if self.virtual_time.is_some() || ahead == UNKNOWN {
+            return self.time();
+        }
+        let limit = u64::try_from(TIMEOUTS.operation.as_millis()).unwrap_or(u64::MAX);
+        format!("<{}", self.clock.now().saturating_add_signed(ahead).saturating_add(limit))
     }
 
     /// Runs a step and tells what happened in it. Answers what follows after the changes.
@@ -109,7 +121,11 @@ impl Inner {
 
     /// Notes and logs why something could not be done.
     pub(super) fn failed(&self, error: &Error) -> Unavailable {
-        if is_short_of_memory(error) {
+        if let Some(now) = late(error) {
+            // Its clock has jumped, or the call was under way for too long.
+            self.set_time(now);
+            tracing::warn!("a call came too late to Redis and was not done");
+        } else if is_short_of_memory(error) {
             let mut said = self.short_of_memory.lock().unwrap_or_else(PoisonError::into_inner);
             if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
                 *said = Some(Stopwatch::start());
@@ -137,6 +153,14 @@ impl Inner {
     fn set_time(&self, now: Millis) {
         let ahead = now.cast_signed() - self.clock.now().cast_signed();
         self.ahead.store(ahead, Ordering::Release);
+    }
+}
+
+/// The time of a server that has refused a call because it came too late.
+fn late(error: &Error) -> Option<Millis> {
+    match error {
+        Error::Server(error) if error.code() == Some("LATE") => error.detail()?.trim().parse().ok(),
+        _ => None,
     }
 }
 

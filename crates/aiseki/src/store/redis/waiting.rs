@@ -8,7 +8,7 @@ use aiseki_lobby::{IdleReason, Millis, Queue, Reservation, Seat, SessionId, Sign
 use super::calls::{When, unreadable};
 use super::keys::queue_name;
 use super::words::{self, Words};
-use super::{RedisStore, scripts};
+use super::{RedisStore, UNKNOWN, scripts};
 use crate::clock::Stopwatch;
 use crate::matching::{Join, NotEntered, QueueLength, TurnedAway};
 use crate::port::{Pending, Unavailable};
@@ -295,6 +295,7 @@ impl WaitingStore for RedisStore {
 
     fn now(&self) -> Millis {
         let ahead = self.inner.ahead.load(Ordering::Acquire);
+        let ahead = if ahead == UNKNOWN { 0 } else { ahead };
         self.inner.clock.now().saturating_add_signed(ahead)
     }
 

@@ -55,6 +55,31 @@ async fn a_silent_redis_is_one_that_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_refused_is_not_done_later() {
+    let pair = Plan::new().start().await;
+    let topic = pair.topic("t").await;
+    for round in 0..3 {
+        let (ann, bob) = (pair.person(0).await, pair.person(1).await);
+        let waiting = bob.join(topic, 3).await.expect(202);
+        // Both calls are on their way to a Redis that stands still, and fail.
+        pair.redis.freeze();
+        let (joined, cancelled) = tokio::join!(ann.join(topic, 2), bob.cancel());
+        joined.refused(503, "unavailable");
+        cancelled.refused(503, "unavailable");
+        pair.redis.thaw();
+        for server in 0..2 {
+            pair.ready(server, "ready").await;
+        }
+        // It has read by now what lay before it.
+        assert_eq!(pair.ask("PING"), "+PONG", "round {round}");
+        assert_eq!(ann.state().await, json!({ "status": "idle" }), "round {round}");
+        assert_eq!(bob.state().await, waiting, "round {round}");
+        bob.cancel().await.expect(204);
+    }
+    pair.sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_redis_without_memory_refuses_joins_and_nothing_else() {
     let pair = Plan::new().redis(&["--maxmemory-policy", "noeviction"]).start().await;
     let topic = pair.topic("t").await;

@@ -7,6 +7,10 @@ use aiseki_lobby::Millis;
 use super::{Case, Invariant, Member, Outcome, What};
 use crate::commands::simulate::history::RoomView;
 
+/// A room is written within its reservation (30 s), and its row has the time of another store, whose clock may
+/// be some seconds away.
+const WRITTEN_WITHIN: Millis = 35_000;
+
 /// By which rule a room was formed, as its members can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Kind {
@@ -95,8 +99,10 @@ impl Case<'_> {
         let mut seats: HashMap<u8, usize> = HashMap::new();
         for member in members {
             let Some(view) = self.views(member.person, room).next() else { continue };
-            let seen = (view.topic, view.size, view.created_at);
-            if seen != of(member) || view.here.len() != usize::from(view.size) {
+            let seen = (view.topic, view.size);
+            let (topic, size, at) = of(member);
+            let in_time = view.created_at.abs_diff(at) <= WRITTEN_WITHIN;
+            if seen != (topic, size) || !in_time || view.here.len() != usize::from(view.size) {
                 let words = format!(
                     "person {} was told {:?} of room {room}, and looking at it shows {view:?}",
                     member.person,

@@ -21,7 +21,8 @@
 --   idle:SESSION   why somebody is idle, and since when
 --   alarms:MS      LIST of people to be looked at at that moment
 --
--- ARGV[1] now in ms, or '' for the server's time
+-- ARGV[1] now in ms, '' for the server's time, or '<' and until when in ms, by the server's time, this call
+--         may be done: afterwards whoever sent it has been told that it failed
 -- ARGV[2] the policy: wait timeout, fallback after, reservation ttl, presence timeout, closed grace,
 --         whether queues merge, the width of a moment, after how long without a tick presence begins
 --         anew, how long people of a room may be away (all in ms), whether there are rooms to talk
@@ -29,8 +30,12 @@
 --         of each room type
 -- ARGV[3] random bits for room ids, as the last sixteen digits of a UUID with its variant
 local P = string.sub(KEYS[1], 1, -6)
-local now = mq_now(ARGV[1])
-local virtual = ARGV[1] ~= ''
+local before = tonumber(string.match(ARGV[1], '^<(%d+)$'))
+local virtual = ARGV[1] ~= '' and not before
+local now = mq_now(virtual and ARGV[1] or '')
+if before and now > before then
+  return redis.error_reply(string.format('LATE %d', now))
+end
 local STEP = 1 / 4096
 local LOOK_AHEAD, SCAN_LIMIT, COMPARISONS = 32, 256, 4096
 local ROOMS_PER_STEP, REFUSALS, REASON_KEPT, REMATCH_WAIT = 32, 5, 600000, 30000
