@@ -104,6 +104,9 @@ fn of_our_program(line: &str) -> Option<Vec<&str>> {
         return Some(rest.to_vec());
     }
     let separator = words.iter().position(|word| *word == "--");
+    if words.contains(&"--example") {
+        return None;
+    }
     (words.starts_with(&["cargo", "run"])).then(|| match separator {
         Some(at) => words[at + 1..].to_vec(),
         None => Vec::new(),
