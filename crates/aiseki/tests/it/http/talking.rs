@@ -4,25 +4,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Frame, Person, Server, Settings, Socket, eventually, within};
 
-/// Runs these tests against both stores.
-macro_rules! on_both_stores {
-    ($($test:ident),+ $(,)?) => {
-        on_both_stores!(@ embedded, Settings::new(); $($test),+);
-        on_both_stores!(@ shared, Settings::shared(); $($test),+);
-    };
-    (@ $store:ident, $settings:expr; $($test:ident),+) => {
-        mod $store {
-            use crate::harness::Settings;
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $test() {
-                    super::$test($settings).await;
-                }
-            )+
-        }
-    };
-}
-
 on_both_stores![
     two_people_talk_in_one_order_and_a_second_tab_sees_it_too,
     who_may_not_come_in_is_told_so_before_the_socket,

@@ -43,7 +43,8 @@ local function seat(person, room)
   redis.call(
     'HSET', key,
     'room', room.id, 'topic', room.topic, 'size', room.size, 'requested', person.requested,
-    'at', room.at
+    'at', room.at,
+    'stood', string.format('%.0f %.0f %.0f %.0f', p.first, p.nth, p.place, p.since)
   )
   if not virtual then
     redis.call('PERSIST', key)

@@ -15,17 +15,14 @@ local function state_of(session)
   elseif p.kind == 'seated' then
     return { 'matched', unpack(p.seat) }
   end
-  local reason, at = p.reason, p.at
+  local reason, at, offer = idle_of(session)
   if not reason then
-    local text = redis.call('GET', P .. 'idle:' .. session)
-    if text then
-      reason, at = string.match(text, '^(%S+) (%d+)$')
-    end
-  end
-  if reason and now < tonumber(at) + REASON_KEPT then
+    return { 'idle' }
+  elseif not offer then
     return { 'idle', reason }
   end
-  return { 'idle' }
+  local room, queue, waited = string.match(offer, '^(%S+) (%S+) (%S+)')
+  return { 'idle', reason, room, queue, waited, whole(at + REASON_KEPT) }
 end
 
 -- Writes what was collected: counters, formed rooms, topics to look at, the announcement.

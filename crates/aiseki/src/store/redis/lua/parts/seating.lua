@@ -19,7 +19,7 @@ local function read_on(l)
         local ripe = fallback_at(p)
         l.found[#l.found + 1] = {
           session = session,
-          ticket = p.ticket,
+          place = p.place,
           since = p.since,
           ripe = ripe ~= nil and ripe <= now,
         }
@@ -204,7 +204,7 @@ local function choose(topic)
         list[#list + 1] = person
       end
       table.sort(list, function(a, b)
-        return a.ticket < b.ticket
+        return a.place < b.place
       end)
       local group = oldest_group(function(n)
         return list[n]
