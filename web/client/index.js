@@ -14,6 +14,7 @@
 
 /** @typedef {import("./person.js").State} State */
 /** @typedef {import("./person.js").Idle} Idle */
+/** @typedef {import("./person.js").Resume} Resume */
 /** @typedef {import("./person.js").Waiting} Waiting */
 /** @typedef {import("./person.js").Matched} Matched */
 /** @typedef {import("./person.js").Topic} Topic */

@@ -9,7 +9,15 @@ import { Watch } from "./watch.js";
 /** @import { RoomHandlers } from "./room.js" */
 
 /**
- * @typedef {{ status: "idle", reason?: string }} Idle
+ * @typedef {object} Resume a place in a queue that may be taken up again: a room ended to which somebody
+ *   else never came
+ * @property {string} room_id for `join`
+ * @property {number} topic_id
+ * @property {number} room_type how many people were asked for
+ * @property {number} waited_ms what counts as waited already
+ * @property {string} until
+ *
+ * @typedef {{ status: "idle", reason?: string, resume?: Resume }} Idle
  * Neither waiting nor seated; `reason` says for ten minutes why.
  *
  * @typedef {object} Waiting
@@ -113,12 +121,13 @@ export class Person {
    * Joins a queue, and says whether one waits or sits. Becomes somebody first where that is needed.
    * @param {number} topicId
    * @param {number} roomType how many people
+   * @param {{ resume?: string }} [options] the room of the state's `resume`, to take up that place again
    * @returns {Promise<State>}
    * @throws {AisekiError} `already_waiting` with the `state`, `rate_limited` with `retryAfterMs`,
    *   `banned`, `unknown_topic`, `inactive_topic`, `invalid_room_type`
    */
-  async join(topicId, roomType) {
-    const body = { topic_id: topicId, room_type: roomType };
+  async join(topicId, roomType, { resume } = {}) {
+    const body = { topic_id: topicId, room_type: roomType, resume };
     try {
       return await this.asSomebody(() =>
         this.http.call("POST", "api/matching", { body, retries: RETRIES }),

@@ -1,7 +1,8 @@
 // Reloads, lost servers and networks, and two tabs, in the middle of a conversation.
 
 import assert from "node:assert/strict";
-import { meet, reads, says, scenario, sees, transcript, until } from "./stage.js";
+import { Person } from "../client/index.js";
+import { joins, meet, reads, says, scenario, sees, transcript, until } from "./stage.js";
 
 scenario("a reload in the room brings back the seat and what was said", async (stage) => {
   const [ann, bob] = await Promise.all([stage.person(), stage.person({ locale: "en-US" })]);
@@ -90,6 +91,31 @@ scenario(
     await ann.getByRole("heading", { name: "They did not come back" }).waitFor();
   },
   { AWAY_TIMEOUT: "8s" },
+);
+
+scenario(
+  "who came to a table to which the other never did goes back to the front",
+  async (stage) => {
+    const ann = await stage.person({ locale: "en-US" });
+    const bob = new Person({ url: stage.program.url });
+    await bob.session();
+    await joins(ann, 2);
+    await sees(ann, "waiting");
+    // Bob is seated and never opens the table.
+    const seat = await bob.join((await bob.topics())[0].id, 2);
+    assert.equal(seat.status, "matched");
+    await sees(ann, "ended");
+    const back = ann.getByRole("button", { name: "Back to the front of the queue" });
+    await back.waitFor();
+    await ann.getByText(/you had waited counts/).waitFor();
+    await ann.reload();
+    await back.click();
+    await sees(ann, "waiting");
+    const state = await ann.evaluate(async () => (await fetch("api/matching")).json());
+    assert.equal(state.ahead, 0);
+    assert.equal(state.status, "waiting");
+  },
+  { AWAY_TIMEOUT: "3s" },
 );
 
 scenario("an operator closes the room", async (stage) => {

@@ -134,6 +134,11 @@ export default {
     one: "Wait again at “{topic}”, table for {n}.",
     other: "Wait again at “{topic}”, table for {n}.",
   },
+  "ended.resume": "Back to the front of the queue",
+  "ended.resume.body": {
+    one: "At “{topic}”, table for {n}. The {time} you had waited counts.",
+    other: "At “{topic}”, table for {n}. The {time} you had waited counts.",
+  },
   "ended.topics": "Choose another topic",
   "ended.kept": "Nothing of the conversation is kept once you close this page.",
   "ended.log": "The conversation that ended",

@@ -123,6 +123,8 @@ export default {
   "ended.store_lost.body": "こちらの不具合で会話が失われました。申し訳ありません。",
   "ended.again": "ほかの人を探す",
   "ended.again.body": { other: "「{topic}」の{n}人席でもう一度待ちます。" },
+  "ended.resume": "列の先頭に戻る",
+  "ended.resume.body": { other: "「{topic}」の{n}人席です。これまで待った{time}も数えます。" },
   "ended.topics": "話題を選び直す",
   "ended.kept": "会話の内容は、この画面を閉じると残りません。",
   "ended.log": "終わった会話",

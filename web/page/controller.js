@@ -121,6 +121,13 @@ export class Controller {
     return this.#seat;
   }
 
+  /** The place that is kept since the conversation ended to which somebody never came. */
+  get kept() {
+    const resume = this.state?.status === "idle" ? this.state.resume : undefined;
+    const holds = resume && resume.room_id === this.ended?.seat.room_id;
+    return holds && Date.parse(resume.until) > this.person.now() ? resume : undefined;
+  }
+
   /** Whether the connection has been gone for so long that a person should know. */
   get isAway() {
     return this.offlineSince > 0 && Date.now() - this.offlineSince >= PATIENCE_MS;
@@ -175,8 +182,9 @@ export class Controller {
   /**
    * @param {number} topic
    * @param {number} [size]
+   * @param {string} [resume] the room for which a place is kept
    */
-  async join(topic, size = this.size) {
+  async join(topic, size = this.size, resume) {
     if (this.joining) return;
     this.joining = topic;
     this.notice = undefined;
@@ -184,7 +192,7 @@ export class Controller {
     await this.#attempt(() =>
       this.#following(async () => {
         try {
-          return await this.person.join(topic, size);
+          return await this.person.join(topic, size, { resume });
         } catch (error) {
           // Another tab was quicker, and where one waits is what counts.
           if (error instanceof AisekiError && error.code === "already_waiting" && error.state) {

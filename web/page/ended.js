@@ -1,7 +1,7 @@
 // A conversation that is over, and what to do next.
 
 import { html, useState } from "./view.js";
-import { say, speaker } from "./language.js";
+import { minutes, say, speaker } from "./language.js";
 import { About } from "./dialogs.js";
 import { Notices } from "./notices.js";
 import { Lines } from "./room.js";
@@ -19,6 +19,7 @@ export function EndedScreen({ controller, ended }) {
   const reason = `ended.${KNOWN.includes(ended.reason) ? ended.reason : "others"}`;
   const messages = controller.view?.messages ?? [];
   const size = seat.requested_room_type;
+  const { kept } = controller;
   const others = seats.filter((each) => each.seat !== me);
   return html`<div class="ended">
     <div class="picture">
@@ -33,11 +34,15 @@ export function EndedScreen({ controller, ended }) {
           type="button"
           class="strong"
           aria-disabled=${controller.joining ? "true" : undefined}
-          onClick=${() => void controller.join(seat.topic_id, size)}
+          onClick=${() => void controller.join(seat.topic_id, size, kept?.room_id)}
         >
-          ${say("ended.again")}
+          ${say(kept ? "ended.resume" : "ended.again")}
         </button>
-        <p class="hint">${say("ended.again.body", { topic, n: size })}</p>
+        <p class="hint">
+          ${kept
+            ? say("ended.resume.body", { topic, n: size, time: minutes(kept.waited_ms) })
+            : say("ended.again.body", { topic, n: size })}
+        </p>
         <button type="button" class="quiet" onClick=${() => controller.forgetEnded()}>
           ${say("ended.topics")}
         </button>

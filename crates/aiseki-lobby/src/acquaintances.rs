@@ -133,7 +133,7 @@ mod tests {
 
     fn candidate(n: u8, since: Millis) -> Candidate {
         let (session, ticket) = (SessionId([n; 16]), TicketNumber(u64::from(n)));
-        Candidate { session, ticket, room_type: 2, since, ripe: false }
+        Candidate { session, ticket, place: ticket, room_type: 2, since, ripe: false }
     }
 
     #[test]

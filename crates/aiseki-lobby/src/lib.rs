@@ -32,6 +32,7 @@ mod person;
 mod policy;
 mod queue;
 mod restore;
+mod resume;
 mod seating;
 mod shards;
 pub mod simulation;
@@ -47,4 +48,5 @@ pub use person::{IdleReason, Reservation, Reserved, Seat, State, Waiting};
 pub use policy::{
     LARGEST_ROOM, Millis, Policy, RoomType, RoomTypes, RoomTypesError, SMALLEST_ROOM,
 };
+pub use resume::{KeptPlace, Offer, REST, Standing};
 pub use seating::{Anyone, Candidate, Companions, Kind, LOOK_AHEAD};

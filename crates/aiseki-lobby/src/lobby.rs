@@ -7,6 +7,7 @@ use crate::ids::{Queue, RoomId, RoomIds, SessionId, TicketNumber, TopicId};
 use crate::person::{IdleReason, Person, Reservation, Reserved, State};
 use crate::policy::{Millis, Policy};
 use crate::queue::{Alarms, Queues};
+use crate::resume::{KeptPlace, Offer, Standing};
 use crate::seating::{Anyone, Companions};
 use crate::shards::Shards;
 
@@ -80,6 +81,19 @@ impl<C: Companions> Lobby<C> {
         now: Millis,
         changes: &mut Vec<Change>,
     ) -> Result<State, Refused> {
+        self.resume(session, queue, None, now, changes)
+    }
+
+    /// Begins to wait like [`Lobby::enter`], at the old place when one is offered for this room and in
+    /// exactly this queue.
+    pub fn resume(
+        &mut self,
+        session: SessionId,
+        queue: Queue,
+        room: Option<RoomId>,
+        now: Millis,
+        changes: &mut Vec<Change>,
+    ) -> Result<State, Refused> {
         self.sweep(now, changes);
         if self.policy.room_types.get(queue.room_type).is_none() {
             return Err(Refused::InvalidRoomType);
@@ -106,8 +120,11 @@ impl<C: Companions> Lobby<C> {
         }
         let number = self.next_ticket;
         self.next_ticket.0 += 1;
-        let since = self.since_for(queue, now);
-        self.place(session, queue, number, since, now);
+        let standing = room.and_then(|room| self.offered(session, room, queue, now));
+        let standing = standing
+            .unwrap_or_else(|| Standing { since: self.since_for(queue, now), place: number });
+        let since = standing.since;
+        self.place(session, queue, number, standing, now);
         changes.push(Change::Entered { session, ticket: number, queue, since });
         self.settle(queue.topic, ROOMS_PER_STEP, now, changes);
         Ok(self.state(session, now))
@@ -213,7 +230,7 @@ impl<C: Companions> Lobby<C> {
             self.put_back(person.session, room, Undone::Lapsed, now, changes);
         }
         let sits = |session: &SessionId| match self.people.get(session) {
-            Some(Person::Seated(seat)) => seat.room == room,
+            Some(Person::Seated(sitting)) => sitting.seat.room == room,
             _ => false,
         };
         seated.iter().copied().filter(|session| !sits(session)).collect()
@@ -242,7 +259,8 @@ impl<C: Companions> Lobby<C> {
         self.dismiss(session, room, IdleReason::Left, now, changes)
     }
 
-    /// Ends somebody's hold of a seat for `reason`, such as a ban; otherwise like [`Lobby::vacate`].
+    /// Ends somebody's hold of a seat for `reason`, such as a ban; otherwise like [`Lobby::vacate`]. Should
+    /// the room end with somebody absent who never came, those who did are offered their places.
     pub fn dismiss(
         &mut self,
         session: SessionId,
@@ -253,9 +271,10 @@ impl<C: Companions> Lobby<C> {
     ) -> Vacate {
         self.sweep(now, changes);
         match self.people.get(&session) {
-            Some(Person::Seated(seat)) if seat.room == room => {}
+            Some(Person::Seated(sitting)) if sitting.seat.room == room => {}
             _ => return Vacate::NotSeated,
         }
+        let offer = reason == IdleReason::Absent && self.never_came(session);
         self.set_idle(session, reason, now);
         changes.push(Change::Vacated { room, session });
         if let Some(people) = self.rooms.get_mut(&room) {
@@ -264,7 +283,7 @@ impl<C: Companions> Lobby<C> {
                 self.companions.parted(session, *other, now);
             }
             if people.len() < 2 {
-                self.end(room, now, changes);
+                self.end(room, offer, now, changes);
             }
         }
         Vacate::Left
@@ -275,7 +294,7 @@ impl<C: Companions> Lobby<C> {
         self.sweep(now, changes);
         let live = self.rooms.get(&room).is_some();
         if live {
-            self.end(room, now, changes);
+            self.end(room, false, now, changes);
         }
         live
     }
@@ -318,18 +337,21 @@ impl<C: Companions> Lobby<C> {
     pub fn state(&self, session: SessionId, now: Millis) -> State {
         match self.people.get(&session) {
             None => State::Idle(None),
-            Some(Person::Idle { reason, until }) => {
-                State::Idle(Some(*reason).filter(|_| now < *until))
+            Some(Person::Idle { until, .. }) if *until <= now => State::Idle(None),
+            Some(Person::Idle { until, kept: Some(kept), .. }) => {
+                let KeptPlace { room, queue, waited, .. } = **kept;
+                State::Offered(Offer { room, queue, waited, until: *until })
             }
+            Some(Person::Idle { reason, .. }) => State::Idle(Some(*reason)),
             Some(Person::Waiting(ticket)) => match ticket.over(&self.policy, now) {
                 Some(reason) => State::Idle(Some(reason)),
                 None => {
-                    let ahead = self.queues.ahead(ticket.queue, ticket.number, AHEAD_LIMIT);
+                    let ahead = self.queues.ahead(ticket.queue, ticket.place, AHEAD_LIMIT);
                     State::Waiting(ticket.waiting(ahead, &self.policy))
                 }
             },
             Some(Person::Reserved(hold)) => State::Waiting(hold.ticket.waiting(0, &self.policy)),
-            Some(Person::Seated(seat)) => State::Matched(*seat),
+            Some(Person::Seated(sitting)) => State::Matched(sitting.seat),
         }
     }
 

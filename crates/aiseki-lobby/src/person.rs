@@ -2,6 +2,7 @@
 
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
 use crate::policy::{Millis, Policy};
+use crate::resume::{KeptPlace, Offer, Standing, rested};
 use crate::seating::{Candidate, Kind};
 
 /// Why a session is idle.
@@ -59,6 +60,8 @@ impl IdleReason {
 pub enum State {
     /// Neither waiting nor seated; why is remembered for a while.
     Idle(Option<IdleReason>),
+    /// Idle because the room closed, as above, and the place in the queue may be taken up again.
+    Offered(Offer),
     /// In a queue, or taken from it for a room that is not written yet.
     Waiting(Waiting),
     /// Seated in a room.
@@ -101,6 +104,9 @@ pub struct Seat {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) number: TicketNumber,
+    /// The number that stands for it in the order of arrival: its own, or that of the ticket whose place
+    /// is taken up again.
+    pub(crate) place: TicketNumber,
     pub(crate) queue: Queue,
     pub(crate) since: Millis,
     /// Dropped as absent from this moment on, unless a sign of life moves it.
@@ -146,10 +152,15 @@ impl Ticket {
         Candidate {
             session,
             ticket: self.number,
+            place: self.place,
             room_type: self.queue.room_type,
             since: self.since,
             ripe: self.fallback_at(policy).is_some_and(|at| at <= now),
         }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        Standing { since: self.since, place: self.place }
     }
 
     pub(crate) fn waiting(&self, ahead: usize, policy: &Policy) -> Waiting {
@@ -185,11 +196,32 @@ impl Hold {
 /// Where a person stands.
 #[derive(Debug)]
 pub(crate) enum Person {
-    Idle { reason: IdleReason, until: Millis },
+    // The place is boxed because hardly anybody has one.
+    Idle { reason: IdleReason, until: Millis, kept: Option<Box<KeptPlace>> },
     Waiting(Ticket),
     // Boxed because it is rare and short, and every other person would pay for its size.
     Reserved(Box<Hold>),
-    Seated(Seat),
+    Seated(Sitting),
+}
+
+/// Somebody with a seat.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sitting {
+    pub(crate) seat: Seat,
+    /// How they stood before, as far as it is known.
+    pub(crate) stood: Option<Standing>,
+    /// Whether they ever had a connection to the room.
+    pub(crate) came: bool,
+}
+
+impl Sitting {
+    /// The place that they had.
+    pub(crate) fn place(&self, policy: &Policy) -> Option<KeptPlace> {
+        let Seat { room, topic, requested, matched_at, .. } = self.seat;
+        let Standing { since, place } = self.stood?;
+        let waited = rested(matched_at.saturating_sub(since), policy);
+        Some(KeptPlace { room, queue: Queue { topic, room_type: requested }, waited, place })
+    }
 }
 
 /// People taken together for a room whose conversation is not written yet.

@@ -9,6 +9,7 @@ use crate::shards::Shards;
 /// All queues in one ordered map, so that a thousand queues of one person cost no more memory than
 /// one queue of a thousand.
 pub(crate) struct Queues {
+    /// By the number that stands for somebody in the order of arrival.
     order: BTreeMap<(Queue, TicketNumber), SessionId>,
     lengths: Shards<Queue, u32>,
 }
@@ -18,15 +19,15 @@ impl Queues {
         Self { order: BTreeMap::new(), lengths: Shards::new(seed) }
     }
 
-    pub(crate) fn insert(&mut self, queue: Queue, ticket: TicketNumber, session: SessionId) {
-        let before = self.order.insert((queue, ticket), session);
-        debug_assert!(before.is_none(), "ticket {ticket:?} stood in its queue already");
+    pub(crate) fn insert(&mut self, queue: Queue, place: TicketNumber, session: SessionId) {
+        let before = self.order.insert((queue, place), session);
+        debug_assert!(before.is_none(), "{place:?} stood in its queue already");
         *self.lengths.get_or_default(queue) += 1;
     }
 
-    pub(crate) fn remove(&mut self, queue: Queue, ticket: TicketNumber) {
-        let removed = self.order.remove(&(queue, ticket));
-        debug_assert!(removed.is_some(), "ticket {ticket:?} did not stand in its queue");
+    pub(crate) fn remove(&mut self, queue: Queue, place: TicketNumber) {
+        let removed = self.order.remove(&(queue, place));
+        debug_assert!(removed.is_some(), "{place:?} did not stand in its queue");
         if let Some(length) = self.lengths.get_mut(&queue) {
             *length -= 1;
             if *length == 0 {
@@ -51,7 +52,7 @@ impl Queues {
     ) -> impl DoubleEndedIterator<Item = (TicketNumber, SessionId)> + '_ {
         self.order
             .range((queue, TicketNumber(0))..=(queue, TicketNumber(u64::MAX)))
-            .map(|((_, ticket), session)| (*ticket, *session))
+            .map(|((_, place), session)| (*place, *session))
     }
 
     /// The people of all queues of a topic.
@@ -62,9 +63,9 @@ impl Queues {
             .map(|(_, session)| *session)
     }
 
-    /// How many stand before `ticket` in its queue, counted no further than `at_most`.
-    pub(crate) fn ahead(&self, queue: Queue, ticket: TicketNumber, at_most: usize) -> usize {
-        self.order.range((queue, TicketNumber(0))..(queue, ticket)).take(at_most).count()
+    /// How many stand before `place` in its queue, counted no further than `at_most`.
+    pub(crate) fn ahead(&self, queue: Queue, place: TicketNumber, at_most: usize) -> usize {
+        self.order.range((queue, TicketNumber(0))..(queue, place)).take(at_most).count()
     }
 
     /// Every place in every queue.

@@ -39,8 +39,10 @@ impl Companions for Anyone {
 pub struct Candidate {
     /// Who.
     pub session: SessionId,
-    /// The wait, and with it the place in the order of arrival.
+    /// The wait.
     pub ticket: TicketNumber,
+    /// The place in the order of arrival.
+    pub place: TicketNumber,
     /// The room type that was asked for.
     pub room_type: u8,
     /// Waiting since.
@@ -124,7 +126,7 @@ pub(crate) fn choose(
             continue;
         }
         people.extend(heads.candidates(smaller));
-        people.sort_by_key(|person| person.ticket);
+        people.sort_by_key(|person| person.place);
         if let Some(group) = oldest_group(companions, &people, usize::from(size), now, |_| true) {
             return Some((Kind::Merge, group));
         }

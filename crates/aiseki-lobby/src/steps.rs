@@ -3,9 +3,10 @@
 use crate::change::{Change, Sign, Undone};
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber, TopicId};
 use crate::lobby::{Lobby, REASON_KEPT, REFUSALS, SWEEP_LIMIT};
-use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Seat, Ticket};
+use crate::person::{Hold, IdleReason, Person, Reservation, Reserved, Seat, Sitting, Ticket};
 use crate::policy::{Millis, Policy};
 use crate::queue::Queues;
+use crate::resume::Standing;
 use crate::seating::{Candidate, Companions, Heads, Kind, LOOK_AHEAD, SCAN_LIMIT, choose};
 use crate::shards::Shards;
 
@@ -19,15 +20,16 @@ impl<C: Companions> Lobby<C> {
         session: SessionId,
         queue: Queue,
         number: TicketNumber,
-        since: Millis,
+        standing: Standing,
         now: Millis,
     ) {
         self.place_ticket(
             session,
             Ticket {
                 number,
+                place: standing.place,
                 queue,
-                since,
+                since: standing.since,
                 present_until: now.saturating_add(self.policy.presence_timeout),
                 alarm: 0,
                 held_until: 0,
@@ -40,7 +42,7 @@ impl<C: Companions> Lobby<C> {
     pub(crate) fn place_ticket(&mut self, session: SessionId, mut ticket: Ticket, now: Millis) {
         ticket.alarm = ticket.next_alarm(&self.policy, now);
         self.latest_since = self.latest_since.max(ticket.since);
-        self.queues.insert(ticket.queue, ticket.number, session);
+        self.queues.insert(ticket.queue, ticket.place, session);
         self.stand(session, Person::Waiting(ticket));
         self.alarms.set(ticket.alarm, session);
     }
@@ -49,7 +51,7 @@ impl<C: Companions> Lobby<C> {
     fn dequeue(&mut self, session: SessionId) -> Option<Ticket> {
         let Some(Person::Waiting(ticket)) = self.people.get(&session) else { return None };
         let ticket = *ticket;
-        self.queues.remove(ticket.queue, ticket.number);
+        self.queues.remove(ticket.queue, ticket.place);
         self.alarms.clear(ticket.alarm, session);
         Some(ticket)
     }
@@ -107,7 +109,7 @@ impl<C: Companions> Lobby<C> {
 
     pub(crate) fn set_idle(&mut self, session: SessionId, reason: IdleReason, now: Millis) {
         let until = now.saturating_add(REASON_KEPT);
-        self.stand(session, Person::Idle { reason, until });
+        self.stand(session, Person::Idle { reason, until, kept: None });
         self.alarms.set(forgotten_at(until), session);
     }
 
@@ -287,6 +289,7 @@ impl<C: Companions> Lobby<C> {
 
     /// Gives somebody who waits, or is held by the room, a seat in it.
     pub(crate) fn seat(&mut self, person: &Reserved, reservation: &Reservation) {
+        let stood = self.standing(person.session);
         self.dequeue(person.session);
         let seat = Seat {
             room: reservation.room,
@@ -295,16 +298,23 @@ impl<C: Companions> Lobby<C> {
             requested: person.requested,
             matched_at: reservation.formed_at,
         };
-        self.stand(person.session, Person::Seated(seat));
+        self.stand(person.session, Person::Seated(Sitting { seat, stood, came: false }));
     }
 
-    pub(crate) fn end(&mut self, room: RoomId, now: Millis, changes: &mut Vec<Change>) {
+    /// Ends a room; with `offer` its people may take up their places again.
+    pub(crate) fn end(
+        &mut self,
+        room: RoomId,
+        offer: bool,
+        now: Millis,
+        changes: &mut Vec<Change>,
+    ) {
         let Some(people) = self.rooms.remove(&room) else { return };
         for (i, session) in people.iter().enumerate() {
             for other in &people[i + 1..] {
                 self.companions.parted(*session, *other, now);
             }
-            self.set_idle(*session, IdleReason::RoomClosed, now);
+            self.room_closed(*session, offer, now);
         }
         changes.push(Change::Ended { room, people });
     }

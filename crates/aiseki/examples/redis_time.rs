@@ -68,7 +68,7 @@ async fn join_all(store: &Arc<RedisStore>, people: std::ops::Range<u64>, topics:
             let topic = TopicId(1 + i64::try_from(n).expect("small") % topics);
             let address = std::net::Ipv4Addr::LOCALHOST.into();
             let queue = Queue { topic, room_type: size };
-            let join = Join { session: person(n), queue, address };
+            let join = Join { session: person(n), queue, address, resume: None };
             store.enter(join, None).await.expect("an answer").expect("a place");
             drop(permit);
         });

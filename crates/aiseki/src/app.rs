@@ -308,7 +308,7 @@ impl Offline {
     /// Lets somebody wait.
     pub async fn join(&self, session: SessionId, queue: Queue) -> anyhow::Result<()> {
         let address = Ipv4Addr::LOCALHOST.into();
-        match self.matching.join(Join { session, queue, address }).await? {
+        match self.matching.join(Join { session, queue, address, resume: None }).await? {
             Ok(_) => Ok(()),
             Err(why) => anyhow::bail!("somebody could not join: {why:?}"),
         }

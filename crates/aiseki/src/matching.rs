@@ -57,6 +57,8 @@ pub struct Join {
     pub queue: Queue,
     /// From where.
     pub address: IpAddr,
+    /// For which room a place is to be taken up again, when it is kept and in this queue.
+    pub resume: Option<RoomId>,
 }
 
 /// Somebody waits, or is seated at once.

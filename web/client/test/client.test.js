@@ -74,6 +74,29 @@ scenario("topics, joining, cancelling", async (program) => {
   assert.equal((await ann.state()).status, "idle");
 });
 
+scenario(
+  "a place that is kept is taken up again",
+  async (program) => {
+    const [ann, bob] = [await person(program), await person(program)];
+    await ann.join(1, 2);
+    const seat = await bob.join(1, 2);
+    assert.ok(seat.status === "matched");
+    const closed = new Promise((resolve) => {
+      ann.enter(seat.room_id, { change: ({ status }) => status === "closed" && resolve(undefined) });
+    });
+    await closed;
+    const idle = await first(ann.states(), "idle");
+    assert.ok(idle.status === "idle" && idle.resume);
+    const { room_id, topic_id, room_type, waited_ms } = idle.resume;
+    assert.deepEqual([room_id, topic_id, room_type], [seat.room_id, 1, 2]);
+    const waiting = await ann.join(topic_id, room_type, { resume: room_id });
+    assert.ok(waiting.status === "waiting");
+    assert.ok(ann.now() - Date.parse(waiting.waiting_since) >= waited_ms);
+    assert.deepEqual(await ann.join(topic_id, room_type, { resume: room_id }), waiting);
+  },
+  { AWAY_TIMEOUT: "1s" },
+);
+
 scenario("somebody without a session becomes somebody by joining", async (program) => {
   const ann = new Person({ url: program.url });
   assert.equal((await ann.join(1, 2)).status, "waiting");

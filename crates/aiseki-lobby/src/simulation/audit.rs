@@ -18,13 +18,13 @@ pub(super) fn audit<C: Companions>(lobby: &Lobby<C>) -> Result<(), String> {
     for (session, person) in lobby.people.iter() {
         match person {
             Person::Waiting(ticket) => {
-                order.insert((ticket.queue, ticket.number), *session);
+                order.insert((ticket.queue, ticket.place), *session);
                 *lengths.entry(ticket.queue).or_default() += 1;
                 alarmed.insert(*session);
             }
             Person::Idle { .. } => drop(alarmed.insert(*session)),
             Person::Reserved(hold) => drop(taken.insert((hold.room, *session))),
-            Person::Seated(seat) => drop(seated.insert((seat.room, *session))),
+            Person::Seated(sitting) => drop(seated.insert((sitting.seat.room, *session))),
         }
     }
     same("queues", order, lobby.queues.entries().collect())?;

@@ -1,5 +1,7 @@
 //! What can happen to a lobby, and random sequences of it.
 
+use std::collections::VecDeque;
+
 use super::{Random, Scenario};
 use crate::change::{Sign, Undone};
 use crate::ids::{Queue, TopicId};
@@ -59,6 +61,29 @@ pub enum Operation {
         /// Another room than their own.
         room: Option<u16>,
     },
+    /// Somebody comes to a room, if they sit there.
+    Come {
+        /// Which.
+        room: u16,
+        /// The nth of those who were taken for it, counted round.
+        nth: u8,
+    },
+    /// Somebody loses a seat for being away.
+    Away {
+        /// In which room.
+        room: u16,
+        /// The nth of those who were taken for it, counted round.
+        nth: u8,
+    },
+    /// Somebody joins and names a room for which their place may be kept.
+    Resume {
+        /// Which.
+        room: u16,
+        /// The nth of those who were taken for it, counted round.
+        nth: u8,
+        /// Another queue than the one from which they came.
+        queue: Option<Queue>,
+    },
     /// A room is closed.
     CloseRoom {
         /// Which.
@@ -103,6 +128,8 @@ pub struct Mix {
     pub steps_back: bool,
     /// Whether the lobby may be loaded anew.
     pub restarts: bool,
+    /// Whether people may stay away from their rooms.
+    pub absences: bool,
     /// In how many of a hundred steps somebody joins.
     pub joins: u64,
     /// How many of a hundred rooms are written, and not released.
@@ -111,7 +138,15 @@ pub struct Mix {
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { people: 24, topics: 2, steps_back: false, restarts: true, joins: 30, written: 64 }
+        Self {
+            people: 24,
+            topics: 2,
+            steps_back: false,
+            restarts: true,
+            absences: true,
+            joins: 30,
+            written: 64,
+        }
     }
 }
 
@@ -123,6 +158,8 @@ pub struct Operations {
     room_types: Vec<u8>,
     /// Lengths of time at which something happens in this policy.
     times: Vec<Millis>,
+    /// What belongs together and comes sooner or later.
+    coming: VecDeque<Operation>,
 }
 
 impl Operations {
@@ -141,7 +178,13 @@ impl Operations {
         times.retain(|time| (1..3_600_000).contains(time));
         let mut room_types: Vec<u8> = policy.room_types.iter().map(|kind| kind.size).collect();
         room_types.push(9); // No policy has it: refused.
-        Self { random: Random::new(seed), mix: mix.clone(), room_types, times }
+        Self {
+            random: Random::new(seed),
+            mix: mix.clone(),
+            room_types,
+            times,
+            coming: VecDeque::new(),
+        }
     }
 
     fn person(&mut self) -> u16 {
@@ -183,6 +226,27 @@ impl Operations {
         Operation::Pass { by }
     }
 
+    /// What happens in a room to which not everybody comes, from now on with other things in between.
+    fn absence(&mut self) -> Operation {
+        let (room, nth) = (self.room(), u8::try_from(self.random.below(8)).unwrap_or(0));
+        let queue = if self.random.chance(20) { Some(self.queue()) } else { None };
+        let story = [
+            Operation::Confirm { room, missing: 0 },
+            Operation::Come { room, nth },
+            Operation::Come { room, nth: nth + 1 },
+            Operation::Away { room, nth: nth + 2 },
+            Operation::Away { room, nth: nth + 1 },
+            Operation::Resume { room, nth, queue },
+            Operation::Resume { room, nth: nth + 1, queue: None },
+        ];
+        for operation in story {
+            if self.random.chance(75) {
+                self.coming.push_back(operation);
+            }
+        }
+        self.coming.pop_front().unwrap_or(Operation::Tick)
+    }
+
     fn rare(&mut self) -> Operation {
         match self.random.below(12) {
             0..3 => Operation::CloseRoom { room: self.room() },
@@ -205,6 +269,9 @@ impl Iterator for Operations {
     type Item = Operation;
 
     fn next(&mut self) -> Option<Operation> {
+        if !self.coming.is_empty() && self.random.chance(40) {
+            return self.coming.pop_front();
+        }
         if self.random.chance(self.mix.joins) {
             return Some(Operation::Enter { person: self.person(), queue: self.queue() });
         }
@@ -226,6 +293,7 @@ impl Iterator for Operations {
                 let undone = self.random.pick(&[Undone::Refused, Undone::Refused, Undone::Lapsed]);
                 Operation::Release { room: self.room(), undone }
             }
+            66..70 if self.mix.absences && self.coming.is_empty() => self.absence(),
             66..76 => {
                 let room = if self.random.chance(10) { Some(self.room()) } else { None };
                 Operation::Vacate { person: self.person(), room }

@@ -11,7 +11,7 @@ use super::{
 use crate::acquaintances::Acquaintances;
 use crate::change::{Change, Vacate};
 use crate::lobby::{Lobby, REASON_KEPT};
-use crate::person::{IdleReason, State};
+use crate::person::IdleReason;
 use crate::policy::{Millis, Policy};
 use crate::seating::Kind;
 
@@ -69,7 +69,7 @@ pub fn scenarios() -> Vec<Scenario> {
     let mix = Mix::default();
     let clock = Mix { steps_back: true, ..mix.clone() };
     let refusing = Mix { people: 3, topics: 1, joins: 10, written: 5, ..mix.clone() };
-    let crowd = Mix { people: 90, topics: 1, joins: 60, ..Mix::default() };
+    let crowd = Mix { people: 90, topics: 1, joins: 60, absences: false, ..Mix::default() };
     let large_rooms = Policy { presence_timeout: 120_000, ..room_types("8>3,5>2,2") };
     let few = Mix { people: 7, topics: 1, joins: 40, ..mix.clone() };
     let few_and_clock = Mix { steps_back: true, ..few.clone() };
@@ -129,6 +129,8 @@ pub struct Tally {
     pub given_up: u64,
     /// Seats vacated.
     pub vacated: u64,
+    /// Places taken up again.
+    pub resumed: u64,
     /// Joins, cancels refused.
     pub refused: u64,
     /// The most people who waited at once.
@@ -146,6 +148,7 @@ impl Tally {
         self.ended += other.ended;
         self.given_up += other.given_up;
         self.vacated += other.vacated;
+        self.resumed += other.resumed;
         self.refused += other.refused;
         self.most_waiting = self.most_waiting.max(other.most_waiting);
     }
@@ -268,6 +271,7 @@ impl<'a> Run<'a> {
         let answer = self.subject.apply(operation, self.now);
         self.tally.count(&answer);
         self.shadow.follow(operation, self.now, &answer)?;
+        self.tally.resumed = self.shadow.resumed;
         if operation == Operation::Tick && self.subject.lobby.next_due() <= Some(self.now) {
             // A full step may leave something, an empty one may not.
             if answer.changes.is_empty() && self.subject.lobby.next_due().is_some() {
@@ -316,16 +320,18 @@ impl<'a> Run<'a> {
         lobby.restore_next_ticket(self.shadow.next_ticket());
         for (session, kept) in self.shadow.restart(self.now) {
             match kept {
-                Kept::Waiting(State::Waiting(wait)) => {
-                    let (queue, ticket, since) = (wait.queue, wait.ticket, wait.since);
-                    lobby.restore_waiting(session, queue, ticket, since, self.now);
+                Kept::Waiting(queue, ticket, standing) => {
+                    lobby.restore_standing(session, queue, ticket, standing, self.now);
                 }
-                Kept::Seated(State::Matched(mut seat)) => {
+                Kept::Seated(mut seat, stood, came) => {
                     seat.room = self.subject.true_name(seat.room);
-                    lobby.restore_seat(session, seat);
+                    lobby.restore_sitting(session, seat, Some(stood), came);
                 }
-                Kept::Idle(reason, at) => lobby.restore_idle(session, reason, at),
-                Kept::Waiting(_) | Kept::Seated(_) => {}
+                Kept::Idle(reason, at, None) => lobby.restore_idle(session, reason, at),
+                Kept::Idle(_, at, Some(mut place)) => {
+                    place.room = self.subject.true_name(place.room);
+                    lobby.restore_kept(session, place, at);
+                }
             }
         }
         self.subject.replace(lobby);

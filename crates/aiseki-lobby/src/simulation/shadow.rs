@@ -10,15 +10,17 @@ use crate::ids::{RoomId, SessionId, TicketNumber, TopicId};
 use crate::lobby::{AHEAD_LIMIT, REASON_KEPT, ROOMS_PER_STEP};
 use crate::person::{IdleReason, Reservation, Seat, State, Waiting};
 use crate::policy::{Millis, Policy};
+use crate::resume::{KeptPlace, Offer};
 
 /// Where one person stands.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
-    Idle(IdleReason, Millis),
+    Idle(IdleReason, Millis, Option<KeptPlace>),
     Waiting(Wait),
     Reserved(Wait, RoomId, Option<IdleReason>),
-    Seated(Seat),
+    /// With the wait that led there, and whether they ever came.
+    Seated(Seat, Wait, bool),
 }
 
 /// What a subject is expected to do.
@@ -29,6 +31,8 @@ pub struct Shadow {
     /// Every room that was formed, and whether it is still to be written.
     rooms: Vec<(Reservation, bool)>,
     next_ticket: u64,
+    /// How many places were taken up again.
+    pub(super) resumed: u64,
     /// Whether rooms have to be formed at the very moment they are possible, with nobody asking.
     prompt: bool,
 }
@@ -52,6 +56,7 @@ impl Shadow {
             places: vec![Place::Nowhere; usize::from(scenario.mix.people)],
             rooms: Vec::new(),
             next_ticket: 1,
+            resumed: 0,
             prompt: prompt && !scenario.mix.steps_back && scenario.rematch_after == 0,
         }
     }
@@ -63,6 +68,13 @@ impl Shadow {
         now: Millis,
         answer: &Answer,
     ) -> Result<(), String> {
+        // Before any room is formed, by which the others are counted.
+        let resuming = match operation {
+            Operation::Resume { room, nth, .. } if !self.is_nothing(operation) => {
+                self.taken(room, nth).0
+            }
+            _ => person(0),
+        };
         let mut expected = Vec::new();
         let (reply, forming) = self.apply(operation, now, &mut expected);
         let begin = answer.changes.iter().position(|it| matches!(it, Change::Reserved(_)));
@@ -105,6 +117,9 @@ impl Shadow {
             (Reply::Entered(Ok(_)), Operation::Enter { person: who, .. }) => {
                 Reply::Entered(Ok(self.state(person(who), now)))
             }
+            (Reply::Entered(Ok(_)), Operation::Resume { .. }) => {
+                Reply::Entered(Ok(self.state(resuming, now)))
+            }
             (reply, _) => reply,
         };
         if reply != answer.reply {
@@ -117,15 +132,18 @@ impl Shadow {
     pub fn state(&self, session: SessionId, now: Millis) -> State {
         match self.place(session) {
             Place::Nowhere => State::Idle(None),
-            Place::Idle(reason, at) => {
-                State::Idle(Some(reason).filter(|_| now < at.saturating_add(REASON_KEPT)))
+            Place::Idle(_, at, _) if now >= at + REASON_KEPT => State::Idle(None),
+            Place::Idle(reason, _, None) => State::Idle(Some(reason)),
+            Place::Idle(_, at, Some(kept)) => {
+                let KeptPlace { room, queue, waited, .. } = kept;
+                State::Offered(Offer { room, queue, waited, until: at + REASON_KEPT })
             }
             Place::Waiting(wait) => match self.over(&wait, now) {
                 Some(reason) => State::Idle(Some(reason)),
                 None => {
                     let before = |place: &&Place| match place {
                         Place::Waiting(other) => {
-                            other.queue == wait.queue && other.ticket < wait.ticket
+                            other.queue == wait.queue && other.place < wait.place
                         }
                         _ => false,
                     };
@@ -134,7 +152,7 @@ impl Shadow {
                 }
             },
             Place::Reserved(wait, ..) => self.waiting(&wait, 0),
-            Place::Seated(seat) => State::Matched(seat),
+            Place::Seated(seat, ..) => State::Matched(seat),
         }
     }
 
@@ -160,7 +178,7 @@ impl Shadow {
         (
             count(|place| matches!(place, Place::Waiting(_))),
             count(|place| matches!(place, Place::Reserved(..))),
-            count(|place| matches!(place, Place::Seated(_))),
+            count(|place| matches!(place, Place::Seated(..))),
         )
     }
 
@@ -182,18 +200,22 @@ impl Shadow {
                     let present_until = now.saturating_add(self.policy.presence_timeout);
                     Place::Waiting(Wait { present_until, held_until: 0, refusals: 0, ..wait })
                 }
-                Place::Reserved(_, _, Some(reason)) => Place::Idle(reason, now),
+                Place::Reserved(_, _, Some(reason)) => Place::Idle(reason, now, None),
                 other => other,
             };
             self.places[index] = place;
             let session = person(u16::try_from(index).unwrap_or(u16::MAX));
             match place {
                 Place::Nowhere | Place::Reserved(..) => {}
-                Place::Idle(reason, at) => kept.push((session, Kept::Idle(reason, at))),
-                Place::Waiting(wait) => {
-                    kept.push((session, Kept::Waiting(self.waiting(&wait, 0))));
+                Place::Idle(reason, at, place) => {
+                    kept.push((session, Kept::Idle(reason, at, place)));
                 }
-                Place::Seated(seat) => kept.push((session, Kept::Seated(State::Matched(seat)))),
+                Place::Waiting(wait) => {
+                    kept.push((session, Kept::Waiting(wait.queue, wait.ticket, wait.standing())));
+                }
+                Place::Seated(seat, wait, came) => {
+                    kept.push((session, Kept::Seated(seat, wait.standing(), came)));
+                }
             }
         }
         kept
@@ -213,12 +235,29 @@ impl Shadow {
         if self.is_nothing(operation) {
             return (Reply::Done, Forming::Nowhere);
         }
-        if !matches!(operation, Operation::Touch { .. }) {
+        if !matches!(operation, Operation::Touch { .. } | Operation::Come { .. }) {
             self.sweep(now, told);
         }
         let reply = match operation {
             Operation::Enter { person: who, queue } => {
-                return self.enter(person(who), queue, now, told);
+                return self.enter(person(who), queue, None, now, told);
+            }
+            Operation::Resume { room, nth, queue } => {
+                let (who, room, from) = self.taken(room, nth);
+                return self.enter(who, queue.unwrap_or(from), Some(room), now, told);
+            }
+            Operation::Come { room, nth } => {
+                let (who, room, _) = self.taken(room, nth);
+                if let Place::Seated(seat, wait, _) = self.place(who)
+                    && seat.room == room
+                {
+                    self.set(who, Place::Seated(seat, wait, true));
+                }
+                Reply::Done
+            }
+            Operation::Away { room, nth } => {
+                let (who, room, _) = self.taken(room, nth);
+                self.vacate(who, Some(room), IdleReason::Absent, now, told)
             }
             Operation::Poll { person: who } => return self.poll(person(who), now),
             Operation::Tick => return (Reply::Done, Forming::Everywhere),
@@ -236,12 +275,12 @@ impl Shadow {
             }
             Operation::Vacate { person: who, room } => {
                 let room = room.map(|back| numbered(self.back(back)));
-                self.vacate(person(who), room, now, told)
+                self.vacate(person(who), room, IdleReason::Left, now, told)
             }
             Operation::CloseRoom { room } => {
                 let room = numbered(self.back(room));
                 let live = !self.members(room).is_empty();
-                self.end(room, now, told);
+                self.end(room, false, now, told);
                 Reply::WasLive(live)
             }
             Operation::CloseTopic { topic } => {
@@ -270,9 +309,12 @@ impl Shadow {
             Operation::Confirm { room, .. }
             | Operation::Release { room, .. }
             | Operation::Vacate { room: Some(room), .. }
+            | Operation::Come { room, .. }
+            | Operation::Away { room, .. }
+            | Operation::Resume { room, .. }
             | Operation::CloseRoom { room } => usize::from(room) >= self.rooms.len(),
             Operation::Vacate { person: who, room: None } => {
-                !matches!(self.place(person(who)), Place::Seated(_))
+                !matches!(self.place(person(who)), Place::Seated(..))
             }
             _ => false,
         }
@@ -325,7 +367,7 @@ impl Shadow {
         let Some((reservation, _)) = self.rooms.get(index) else { return Vec::new() };
         let people = reservation.people.iter().map(|person| person.session);
         people
-            .filter(|it| matches!(self.place(*it), Place::Seated(seat) if seat.room == room))
+            .filter(|it| matches!(self.place(*it), Place::Seated(seat, ..) if seat.room == room))
             .collect()
     }
 

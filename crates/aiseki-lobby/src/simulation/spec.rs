@@ -4,6 +4,7 @@ use super::Strangers;
 use crate::acquaintances::REMATCH_WAIT;
 use crate::ids::{Queue, SessionId, TicketNumber, TopicId};
 use crate::policy::{LARGEST_ROOM, Millis, Policy, SMALLEST_ROOM};
+use crate::resume::Standing;
 use crate::seating::{COMPARISONS, Kind, LOOK_AHEAD};
 
 /// One person's wait.
@@ -11,6 +12,8 @@ use crate::seating::{COMPARISONS, Kind, LOOK_AHEAD};
 pub(super) struct Wait {
     pub(super) session: SessionId,
     pub(super) ticket: TicketNumber,
+    /// The number that counts in the order of arrival.
+    pub(super) place: TicketNumber,
     pub(super) queue: Queue,
     pub(super) since: Millis,
     pub(super) present_until: Millis,
@@ -22,6 +25,10 @@ impl Wait {
     pub(super) fn fallback_at(&self, policy: &Policy) -> Option<Millis> {
         let fallback = policy.room_types.get(self.queue.room_type).and_then(|kind| kind.fallback);
         fallback.map(|_| self.since + policy.fallback_after)
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        Standing { since: self.since, place: self.place }
     }
 
     fn ripe(&self, policy: &Policy, now: Millis) -> bool {
@@ -89,7 +96,7 @@ pub(super) fn next_room(
             .copied()
             .filter(|wait| wait.queue == Queue { topic, room_type } && wait.held_until <= now)
             .collect();
-        heads.sort_by_key(|wait| wait.ticket);
+        heads.sort_by_key(|wait| wait.place);
         heads.truncate(LOOK_AHEAD);
         heads
     };
@@ -116,7 +123,7 @@ pub(super) fn next_room(
             continue;
         }
         people.extend(heads(size));
-        people.sort_by_key(|wait| wait.ticket);
+        people.sort_by_key(|wait| wait.place);
         if let Some(room) = first_group(known, &people, size, now, |_| true) {
             return Some((Kind::Merge, room));
         }

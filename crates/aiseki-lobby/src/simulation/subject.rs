@@ -2,10 +2,11 @@
 
 use super::{Operation, numbered, person};
 use crate::change::{Change, Refused, Vacate};
-use crate::ids::{RoomId, SessionId};
+use crate::ids::{Queue, RoomId, SessionId, TicketNumber};
 use crate::lobby::Lobby;
-use crate::person::{IdleReason, Reservation, State};
+use crate::person::{IdleReason, Reservation, Seat, State};
 use crate::policy::Millis;
+use crate::resume::{KeptPlace, Standing};
 use crate::seating::Companions;
 
 /// Something that seats people by the rule of this crate.
@@ -74,6 +75,14 @@ impl<C: Companions> LobbySubject<C> {
         self.formed.iter().rev().nth(usize::from(back))
     }
 
+    /// Somebody who was taken for a room, with the queue from which they came.
+    fn member(&self, back: u16, nth: u8) -> Option<(SessionId, RoomId, Queue)> {
+        let room = self.formed(back)?;
+        let person = room.people[usize::from(nth) % room.people.len()];
+        let queue = Queue { topic: room.topic, room_type: person.requested };
+        Some((person.session, room.room, queue))
+    }
+
     fn name(&self, room: RoomId) -> RoomId {
         numbered(self.formed.iter().rposition(|it| it.room == room).unwrap_or(usize::MAX))
     }
@@ -83,6 +92,10 @@ impl<C: Companions> LobbySubject<C> {
             State::Matched(mut seat) => {
                 seat.room = self.name(seat.room);
                 State::Matched(seat)
+            }
+            State::Offered(mut offer) => {
+                offer.room = self.name(offer.room);
+                State::Offered(offer)
             }
             State::Idle(_) | State::Waiting(_) => state,
         }
@@ -120,18 +133,38 @@ impl<C: Companions> LobbySubject<C> {
         Reply::Vacated(self.lobby.vacate(session, room, now, changes))
     }
 
+    fn entered(&self, entered: Result<State, Refused>) -> Reply {
+        Reply::Entered(match entered {
+            Ok(state) => Ok(self.named_state(state)),
+            Err(Refused::AlreadyMatched(state)) => {
+                Err(Refused::AlreadyMatched(self.named_state(state)))
+            }
+            Err(refused) => Err(refused),
+        })
+    }
+
     fn reply(&mut self, operation: Operation, now: Millis, changes: &mut Vec<Change>) -> Reply {
         let lobby = &mut self.lobby;
         match operation {
             Operation::Enter { person: who, queue } => {
                 let entered = lobby.enter(person(who), queue, now, changes);
-                return Reply::Entered(match entered {
-                    Ok(state) => Ok(self.named_state(state)),
-                    Err(Refused::AlreadyMatched(state)) => {
-                        Err(Refused::AlreadyMatched(self.named_state(state)))
-                    }
-                    Err(refused) => Err(refused),
-                });
+                return self.entered(entered);
+            }
+            Operation::Resume { room, nth, queue } => {
+                let Some((who, room, from)) = self.member(room, nth) else { return Reply::Done };
+                let queue = queue.unwrap_or(from);
+                let entered = self.lobby.resume(who, queue, Some(room), now, changes);
+                return self.entered(entered);
+            }
+            Operation::Come { room, nth } => {
+                if let Some((who, room, _)) = self.member(room, nth) {
+                    self.lobby.come(who, room);
+                }
+            }
+            Operation::Away { room, nth } => {
+                let Some((who, room, _)) = self.member(room, nth) else { return Reply::Done };
+                let away = IdleReason::Absent;
+                return Reply::Vacated(self.lobby.dismiss(who, room, away, now, changes));
             }
             Operation::Cancel { person: who } => {
                 let cancelled = lobby.cancel(person(who), now, changes);
@@ -198,10 +231,10 @@ impl<C: Companions> Subject for LobbySubject<C> {
 /// Everything that an adapter keeps about people, from which a lobby can be loaded.
 #[derive(Clone, Debug)]
 pub(super) enum Kept {
-    /// Somebody in a queue.
-    Waiting(State),
-    /// Somebody with a seat.
-    Seated(State),
-    /// Somebody idle, since when.
-    Idle(IdleReason, Millis),
+    /// Somebody in a queue, with the ticket.
+    Waiting(Queue, TicketNumber, Standing),
+    /// Somebody with a seat, how they stood before, and whether they came.
+    Seated(Seat, Standing, bool),
+    /// Somebody idle, since when, and the place that is kept for them.
+    Idle(IdleReason, Millis, Option<KeptPlace>),
 }

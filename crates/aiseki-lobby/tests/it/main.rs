@@ -10,6 +10,8 @@ mod due;
 mod reservations;
 /// A lobby loaded from what was stored.
 mod restore;
+/// Places that are kept for those who came to a room in which others never did.
+mod resume;
 /// Seats, rooms and topics that end.
 mod rooms;
 /// Who sits with whom: full rooms, fallback, merge, and the order of arrival.

@@ -19,7 +19,8 @@ fn every_step_of_random_days_is_as_expected() {
     let [expired, absent, left, _, closed, banned, _] = total.dropped;
     let [full, fallback, merge] = total.rooms;
     let rooms = [full, fallback, merge, total.seated, total.returned, total.ended];
-    let others = [expired, absent, left, closed, banned, total.vacated, total.given_up];
+    let ends = [expired, absent, left, closed, banned];
+    let others = [total.vacated, total.given_up, total.resumed].into_iter().chain(ends);
     assert!(rooms.into_iter().chain(others).all(|count| count > 20), "{total:?}");
     assert!(total.most_waiting > 48, "{total:?}");
 }

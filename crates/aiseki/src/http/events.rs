@@ -53,7 +53,7 @@ enum Told {
 impl From<&State> for Told {
     fn from(state: &State) -> Self {
         match state {
-            State::Idle(_) => Self::Idle,
+            State::Idle(_) | State::Offered(_) => Self::Idle,
             State::Waiting(waiting) => Self::Waiting(waiting.ticket),
             State::Matched(seat) => Self::Matched(seat.room),
         }

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{Queue, TopicId};
+use aiseki_lobby::{Queue, RoomId, TopicId};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Shared;
 use super::error::{Code, Problem, to_the_end};
 use super::events::Watcher;
 use super::extract::{Address, Caller, Json, Queried};
+use super::rooms::parse_room;
 use super::state::StateBody;
 use crate::matching::{Join, NotEntered, TurnedAway};
 
@@ -27,6 +29,10 @@ pub(super) struct JoinBody {
     /// A size of room that the server offers, 2 or 3 if its operator has not decided otherwise.
     #[schema(minimum = 2, maximum = 8)]
     room_type: i64,
+    /// The room of the `resume` that the caller's state shows, to take up that place again.
+    #[serde(default, deserialize_with = "room")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    resume: Option<RoomId>,
 }
 
 impl JoinBody {
@@ -34,6 +40,13 @@ impl JoinBody {
     pub(super) fn asked(&self) -> (i64, i64) {
         (self.topic_id, self.room_type)
     }
+}
+
+/// The name of a room, if there is one.
+fn room<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RoomId>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let room = |text: String| parse_room(&text).ok_or_else(|| D::Error::custom("not a room's id"));
+    text.map(room).transpose()
 }
 
 /// Join a queue
@@ -68,7 +81,8 @@ pub(super) async fn join(
     let room_type =
         u8::try_from(body.room_type).map_err(|_| Problem::new(Code::InvalidRoomType))?;
     let queue = Queue { topic: TopicId(body.topic_id), room_type };
-    let entered = services.matching.join(Join { session, queue, address }).await?;
+    let join = Join { session, queue, address, resume: body.resume };
+    let entered = services.matching.join(join).await?;
     let state = entered.map_err(not_entered)?.state;
     let status = match StateBody::from(state) {
         StateBody::Matched { .. } => StatusCode::OK,

@@ -17,6 +17,9 @@ pub(super) enum StateBody {
         /// `banned` or `failed`.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'static str>,
+        /// A place in a queue that may be taken up again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        resume: Option<ResumeBody>,
     },
     /// In a queue.
     Waiting {
@@ -47,10 +50,37 @@ pub(super) enum StateBody {
     },
 }
 
+/// The place that somebody had before a room ended in which others never came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct ResumeBody {
+    /// The room; a join that names it as its `resume` takes up the place.
+    #[schema(format = "uuid")]
+    room_id: String,
+    topic_id: i64,
+    room_type: u8,
+    /// What counts as waited already.
+    waited_ms: u64,
+    /// Until when the place is kept.
+    #[schema(format = DateTime)]
+    until: String,
+}
+
 impl From<State> for StateBody {
     fn from(state: State) -> Self {
         match state {
-            State::Idle(reason) => Self::Idle { reason: reason.map(IdleReason::as_str) },
+            State::Idle(reason) => {
+                Self::Idle { reason: reason.map(IdleReason::as_str), resume: None }
+            }
+            State::Offered(offer) => Self::Idle {
+                reason: Some(IdleReason::RoomClosed.as_str()),
+                resume: Some(ResumeBody {
+                    room_id: offer.room.to_string(),
+                    topic_id: offer.queue.topic.0,
+                    room_type: offer.queue.room_type,
+                    waited_ms: offer.waited,
+                    until: timestamp(offer.until),
+                }),
+            },
             State::Waiting(waiting) => Self::Waiting {
                 topic_id: waiting.queue.topic.0,
                 room_type: waiting.queue.room_type,

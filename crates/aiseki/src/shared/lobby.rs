@@ -236,11 +236,11 @@ impl LobbyStore for SharedLobby {
     fn poll(&self, session: SessionId) -> Pending<'_, State> {
         Box::pin(async move {
             match self.waiting.poll(session).await? {
-                State::Idle(reason) => {
+                idle @ (State::Idle(_) | State::Offered(_)) => {
                     // Asked now: what this server last heard may be of a store that has lost it since.
                     let runs = self.waiting.runs().await?;
                     if runs.current == runs.seats_known_in || !self.restore_seat(session).await? {
-                        return Ok(State::Idle(reason));
+                        return Ok(idle);
                     }
                     self.waiting.poll(session).await
                 }

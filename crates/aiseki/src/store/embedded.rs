@@ -297,7 +297,7 @@ fn dismiss_banned(engine: &mut Engine, bans: &Bans) {
 
 /// The checks of a join in the order of the public contract.
 fn enter(engine: &mut Engine, join: &Join, door: &dyn Door) -> Result<Entered, NotEntered> {
-    let Join { session, queue, address } = *join;
+    let Join { session, queue, address, resume } = *join;
     let now = engine.clock.now();
     if engine.lobby.policy().room_types.get(queue.room_type).is_none() {
         return Err(NotEntered::InvalidRoomType);
@@ -307,8 +307,7 @@ fn enter(engine: &mut Engine, join: &Join, door: &dyn Door) -> Result<Entered, N
         engine.limiter.join(session, address.into(), now).map_err(NotEntered::RateLimited)?;
         door.check(join, now).map_err(NotEntered::TurnedAway)?;
     }
-    let entered = engine.step(|lobby, now, changes| lobby.enter(session, queue, now, changes));
-    match entered {
+    match engine.step(|lobby, now, changes| lobby.resume(session, queue, resume, now, changes)) {
         Ok(_) => {
             // A place keeps the address that it was taken from.
             if !repeated {

@@ -1,5 +1,23 @@
 //! The contract's calls and refusals, against a server in this process.
 
+/// Runs these tests against both stores.
+macro_rules! on_both_stores {
+    ($($test:ident),+ $(,)?) => {
+        on_both_stores!(@ embedded, crate::harness::Settings::new(); $($test),+);
+        on_both_stores!(@ shared, crate::harness::Settings::shared(); $($test),+);
+    };
+    (@ $store:ident, $settings:expr; $($test:ident),+) => {
+        mod $store {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $test() {
+                    super::$test($settings).await;
+                }
+            )+
+        }
+    };
+}
+
 /// Who may call as an operator.
 mod admin;
 /// Bans: who they cover, and whom they take out.
@@ -20,6 +38,8 @@ mod page;
 mod presence;
 /// Reports: what is kept, and how operators judge it.
 mod reports;
+/// Going back to the front of the queue, from a room to which others never came.
+mod resume;
 /// Rooms: who sees them, who leaves them, how operators close them.
 mod rooms;
 /// `POST /api/session` and who is asking.

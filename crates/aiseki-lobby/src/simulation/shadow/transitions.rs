@@ -4,16 +4,25 @@ use super::{Forming, Place, Shadow};
 use crate::change::{Change, Refused, Sign, Undone, Vacate};
 use crate::ids::{Queue, RoomId, SessionId, TicketNumber};
 use crate::lobby::{REASON_KEPT, REFUSALS};
-use crate::person::{IdleReason, Reservation, Seat};
+use crate::person::{IdleReason, Reservation, Seat, State};
 use crate::policy::Millis;
+use crate::resume::KeptPlace;
 use crate::simulation::spec::Wait;
 use crate::simulation::{Reply, numbered};
 
 impl Shadow {
+    /// Somebody who was taken for a room, with the queue from which they came.
+    pub(super) fn taken(&self, back: u16, nth: u8) -> (SessionId, RoomId, Queue) {
+        let (room, _) = &self.rooms[self.back(back)];
+        let person = room.people[usize::from(nth) % room.people.len()];
+        let queue = Queue { topic: room.topic, room_type: person.requested };
+        (person.session, room.room, queue)
+    }
+
     pub(super) fn sweep(&mut self, now: Millis, told: &mut Vec<Change>) {
         for wait in self.waits() {
             if let Some(reason) = self.over(&wait, now) {
-                self.set(wait.session, Place::Idle(reason, now));
+                self.set(wait.session, Place::Idle(reason, now, None));
                 told.push(Change::Dropped { session: wait.session, ticket: wait.ticket, reason });
             }
         }
@@ -24,7 +33,7 @@ impl Shadow {
             }
         }
         for place in &mut self.places {
-            if matches!(place, Place::Idle(_, at) if (*at + REASON_KEPT).next_multiple_of(1_000) <= now)
+            if matches!(place, Place::Idle(_, at, _) if (*at + REASON_KEPT).next_multiple_of(1_000) <= now)
             {
                 *place = Place::Nowhere;
             }
@@ -35,6 +44,7 @@ impl Shadow {
         &mut self,
         session: SessionId,
         queue: Queue,
+        room: Option<RoomId>,
         now: Millis,
         told: &mut Vec<Change>,
     ) -> (Reply, Forming) {
@@ -55,7 +65,7 @@ impl Shadow {
             Place::Waiting(_) | Place::Reserved(..) => {
                 return (Reply::Entered(Err(Refused::AlreadyWaiting(state))), Forming::Nowhere);
             }
-            Place::Seated(_) => {
+            Place::Seated(..) => {
                 return (Reply::Entered(Err(Refused::AlreadyMatched(state))), Forming::Nowhere);
             }
             Place::Nowhere | Place::Idle(..) => {}
@@ -63,11 +73,24 @@ impl Shadow {
         let ticket = TicketNumber(self.next_ticket);
         self.next_ticket += 1;
         let others = self.waits();
-        let newest = others.iter().filter(|it| it.queue == queue).max_by_key(|it| it.ticket);
-        let since = now.max(newest.map_or(0, |wait| wait.since));
-        let present_until = now + self.policy.presence_timeout;
-        let wait =
-            Wait { session, ticket, queue, since, present_until, held_until: 0, refusals: 0 };
+        let newest = others.iter().filter(|it| it.queue == queue).max_by_key(|it| it.place);
+        let mut wait = Wait {
+            session,
+            ticket,
+            place: ticket,
+            queue,
+            since: now.max(newest.map_or(0, |wait| wait.since)),
+            present_until: now + self.policy.presence_timeout,
+            held_until: 0,
+            refusals: 0,
+        };
+        if let (State::Offered(offer), Place::Idle(_, _, Some(kept))) = (state, self.place(session))
+            && (room, queue) == (Some(offer.room), offer.queue)
+        {
+            (wait.place, wait.since) = (kept.place, now - kept.waited);
+            self.resumed += 1;
+        }
+        let since = wait.since;
         self.set(session, Place::Waiting(wait));
         told.push(Change::Entered { session, ticket, queue, since });
         (Reply::Entered(Ok(state)), Forming::On(queue.topic))
@@ -113,7 +136,7 @@ impl Shadow {
                 self.set(session, Place::Reserved(wait, room, leaving));
                 Reply::Cancelled(Err(state))
             }
-            Place::Seated(_) => Reply::Cancelled(Err(state)),
+            Place::Seated(..) => Reply::Cancelled(Err(state)),
         }
     }
 
@@ -126,7 +149,7 @@ impl Shadow {
     ) {
         match self.place(session) {
             Place::Waiting(wait) => {
-                self.set(session, Place::Idle(reason, now));
+                self.set(session, Place::Idle(reason, now, None));
                 told.push(Change::Dropped { session, ticket: wait.ticket, reason });
             }
             // The end of a topic does not make a ban forgotten.
@@ -169,7 +192,10 @@ impl Shadow {
                     requested: person.requested,
                     matched_at: room.formed_at,
                 };
-                self.set(person.session, Place::Seated(seat));
+                if let Place::Waiting(wait) | Place::Reserved(wait, ..) = self.place(person.session)
+                {
+                    self.set(person.session, Place::Seated(seat, wait, false));
+                }
             }
             let people = newcomers.iter().map(|person| person.session).collect();
             told.push(Change::Seated { room: room.room, people });
@@ -215,7 +241,7 @@ impl Shadow {
             let failed = (wait.refusals >= REFUSALS).then_some(IdleReason::Failed);
             match leaving.or(failed).or(self.over(&wait, now)) {
                 Some(reason) => {
-                    self.set(session, Place::Idle(reason, now));
+                    self.set(session, Place::Idle(reason, now, None));
                     told.push(Change::Dropped { session, ticket: wait.ticket, reason });
                 }
                 None => {
@@ -230,33 +256,44 @@ impl Shadow {
         &mut self,
         session: SessionId,
         room: Option<RoomId>,
+        reason: IdleReason,
         now: Millis,
         told: &mut Vec<Change>,
     ) -> Reply {
-        let Place::Seated(seat) = self.place(session) else {
+        let Place::Seated(seat, _, came) = self.place(session) else {
             return Reply::Vacated(Vacate::NotSeated);
         };
         if room.is_some_and(|room| room != seat.room) {
             return Reply::Vacated(Vacate::NotSeated);
         }
-        self.set(session, Place::Idle(IdleReason::Left, now));
+        self.set(session, Place::Idle(reason, now, None));
         told.push(Change::Vacated { room: seat.room, session });
         for other in self.members(seat.room) {
             self.known.part(session, other, now);
         }
         if self.members(seat.room).len() < 2 {
-            self.end(seat.room, now, told);
+            self.end(seat.room, reason == IdleReason::Absent && !came, now, told);
         }
         Reply::Vacated(Vacate::Left)
     }
 
-    pub(super) fn end(&mut self, room: RoomId, now: Millis, told: &mut Vec<Change>) {
+    pub(super) fn end(&mut self, room: RoomId, offer: bool, now: Millis, told: &mut Vec<Change>) {
         let people = self.members(room);
         if people.is_empty() {
             return;
         }
         for (index, session) in people.iter().enumerate() {
-            self.set(*session, Place::Idle(IdleReason::RoomClosed, now));
+            let kept = match self.place(*session) {
+                Place::Seated(seat, wait, true) if offer => {
+                    let (waited, timeout) =
+                        (seat.matched_at.saturating_sub(wait.since), self.policy.wait_timeout);
+                    let waited =
+                        waited.min(timeout.saturating_sub(60_000).max(timeout - timeout / 2));
+                    Some(KeptPlace { room, queue: wait.queue, waited, place: wait.place })
+                }
+                _ => None,
+            };
+            self.set(*session, Place::Idle(IdleReason::RoomClosed, now, kept));
             for other in &people[..index] {
                 self.known.part(*other, *session, now);
             }

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use aiseki_lobby::{
-    Acquaintances, Change, IdleReason, Lobby, Millis, Policy, Queue, REASON_KEPT, RoomId, Seat,
-    SessionId, State, TicketNumber, TopicId,
+    Acquaintances, Change, IdleReason, KeptPlace, Lobby, Millis, Policy, Queue, REASON_KEPT,
+    RoomId, Seat, SessionId, Standing, State, TicketNumber, TopicId,
 };
 use rusqlite::Connection;
 
 use super::live::LiveRooms;
 use crate::clock::Clock;
 use crate::rate_limit::RateLimiter;
-use crate::rooms::RoomRules;
+use crate::rooms::{Attendance, RoomRules};
 
 /// Members whose time away is over and who lose their seats in one step of the writer, at most.
 const DISMISSED_AT_ONCE: usize = 1_000;
@@ -29,6 +29,8 @@ pub(super) struct Engine {
     pub(super) entered_from: HashMap<SessionId, IpAddr>,
     /// Why people lost their seats since the last commit, when it was not that they left.
     pub(super) dismissed: HashMap<SessionId, IdleReason>,
+    /// Who came to which room for the first time since the last commit.
+    pub(super) came: Vec<(RoomId, SessionId)>,
     /// Who blocked whom since the last commit.
     pub(super) blocked: Vec<(SessionId, SessionId)>,
 }
@@ -50,6 +52,7 @@ impl Engine {
             changes: Vec::new(),
             entered_from: HashMap::new(),
             dismissed: HashMap::new(),
+            came: Vec::new(),
             blocked: Vec::new(),
         };
         engine.expire_unknown_room_types(connection)?;
@@ -98,6 +101,15 @@ impl Engine {
         }
     }
 
+    /// A connection to a room is open.
+    pub(super) fn attend(&mut self, connection: &Attendance) {
+        let Attendance { room, session, .. } = *connection;
+        self.live.attend(connection);
+        if self.lobby.come(session, room) {
+            self.came.push((room, session));
+        }
+    }
+
     /// These two are never seated together again.
     pub(super) fn block(&mut self, by: SessionId, whom: SessionId) {
         self.lobby.block(by, whom);
@@ -106,7 +118,8 @@ impl Engine {
 
     /// Whether there is something to be written to the file.
     pub(super) fn unwritten(&self) -> bool {
-        !self.changes.is_empty() || !self.blocked.is_empty() || self.live.unwritten()
+        !(self.changes.is_empty() && self.blocked.is_empty() && self.came.is_empty())
+            || self.live.unwritten()
     }
 
     /// When there is something to do with nobody asking for it.
@@ -176,18 +189,25 @@ fn load_lobby(
             .query_row("SELECT value FROM meta WHERE key = 'next_ticket'", [], |row| row.get(0))?;
     lobby.restore_next_ticket(TicketNumber(next_ticket));
 
-    let mut departures = connection
-        .prepare("SELECT session, reason, at FROM departures WHERE at > ? ORDER BY number")?;
+    let mut departures = connection.prepare(
+        "SELECT session, reason, at, offered_room, topic_id, room_type, waited, place
+             FROM departures WHERE at > ? ORDER BY number",
+    )?;
     let mut rows = departures.query([now.saturating_sub(REASON_KEPT)])?;
     while let Some(row) = rows.next()? {
-        let reason: String = row.get(1)?;
-        if let Some(reason) = IdleReason::from_word(&reason) {
-            lobby.restore_idle(SessionId(row.get(0)?), reason, row.get(2)?);
+        let (session, reason, at) = (SessionId(row.get(0)?), row.get::<_, String>(1)?, row.get(2)?);
+        if let Some(room) = row.get::<_, Option<_>>(3)?.map(RoomId) {
+            let queue = Queue { topic: TopicId(row.get(4)?), room_type: row.get(5)? };
+            let place = TicketNumber(row.get(7)?);
+            lobby.restore_kept(session, KeptPlace { room, queue, waited: row.get(6)?, place }, at);
+        } else if let Some(reason) = IdleReason::from_word(&reason) {
+            lobby.restore_idle(session, reason, at);
         }
     }
 
     let mut seats = connection.prepare(
-        "SELECT c.id, c.topic_id, c.size, c.created_at, p.session_id, p.requested_size
+        "SELECT c.id, c.topic_id, c.size, c.created_at, p.session_id, p.requested_size,
+             p.waiting_since, p.place, coalesce(p.came, p.place IS NULL)
          FROM conversations AS c JOIN participants AS p ON p.conversation_id = c.id
          WHERE c.ended_at IS NULL AND p.left_at IS NULL
          ORDER BY c.id, p.seat",
@@ -202,20 +222,26 @@ fn load_lobby(
             requested: row.get(5)?,
         };
         let session = SessionId(row.get(4)?);
-        if !lobby.restore_seat(session, seat) {
+        let stood = match (row.get(6)?, row.get(7)?) {
+            (Some(since), Some(place)) => Some(Standing { since, place: TicketNumber(place) }),
+            _ => None,
+        };
+        if !lobby.restore_sitting(session, seat, stood, row.get(8)?) {
             tracing::error!(%session, room = %seat.room, "a session has a second seat in the file");
         }
     }
 
     let mut tickets = connection.prepare(
-        "SELECT number, session, topic_id, room_type, since FROM tickets ORDER BY number",
+        "SELECT number, session, topic_id, room_type, since, coalesce(place, number)
+         FROM tickets ORDER BY number",
     )?;
     let mut rows = tickets.query([])?;
     while let Some(row) = rows.next()? {
         let number = TicketNumber(row.get(0)?);
         let session = SessionId(row.get(1)?);
         let queue = Queue { topic: TopicId(row.get(2)?), room_type: row.get(3)? };
-        if !lobby.restore_waiting(session, queue, number, row.get(4)?, now) {
+        let standing = Standing { since: row.get(4)?, place: TicketNumber(row.get(5)?) };
+        if !lobby.restore_standing(session, queue, number, standing, now) {
             tracing::error!(%session, "a session waits and stands elsewhere too in the file");
         }
     }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use aiseki_lobby::{
-    Change, IdleReason, Millis, REASON_KEPT, Reservation, RoomId, SessionId, TicketNumber,
+    Change, IdleReason, KeptPlace, Millis, REASON_KEPT, Reservation, RoomId, SessionId,
+    TicketNumber,
 };
 use rusqlite::{Connection, params};
 
@@ -24,8 +25,8 @@ pub(super) fn write(
     let gone = tickets_gone(changes);
     let mut entered = HashSet::new();
     let mut insert = connection.prepare_cached(
-        "INSERT INTO tickets (number, session, topic_id, room_type, since, address)
-         VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO tickets (number, session, topic_id, room_type, since, address, place)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
     )?;
     for change in changes {
         let Change::Entered { session, ticket, queue, since } = change else { continue };
@@ -40,7 +41,13 @@ pub(super) fn write(
                 queue.topic.0,
                 queue.room_type,
                 since,
-                address
+                address,
+                engine
+                    .lobby
+                    .standing(*session)
+                    .map(|it| it.place)
+                    .filter(|it| it != ticket)
+                    .map(|it| it.0),
             ])?;
         }
     }
@@ -56,14 +63,16 @@ pub(super) fn write(
     for change in changes {
         match change {
             Change::Entered { .. } | Change::Returned { .. } | Change::Seated { .. } => {}
-            Change::Reserved(reservation) => write_conversation(connection, reservation)?,
+            Change::Reserved(reservation) => {
+                write_conversation(connection, engine, reservation)?;
+            }
             Change::Dropped { session, reason, .. } => {
-                write_departure(connection, *session, *reason, now)?;
+                write_departure(connection, *session, *reason, None, now)?;
             }
             Change::Vacated { room, session } => {
                 vacate(connection, *room, *session, now)?;
                 let reason = dismissed.get(session).copied().unwrap_or(IdleReason::Left);
-                write_departure(connection, *session, reason, now)?;
+                write_departure(connection, *session, reason, None, now)?;
             }
             Change::Ended { room, people } => {
                 connection
@@ -71,10 +80,19 @@ pub(super) fn write(
                     .execute(params![now, room.0])?;
                 for session in people {
                     vacate(connection, *room, *session, now)?;
-                    write_departure(connection, *session, IdleReason::RoomClosed, now)?;
+                    // Whoever has taken it up in the same commit has none any more.
+                    let kept = engine.lobby.kept_place(*session).filter(|it| it.room == *room);
+                    write_departure(connection, *session, IdleReason::RoomClosed, kept, now)?;
                 }
             }
         }
+    }
+    for (room, session) in &engine.came {
+        connection
+            .prepare_cached(
+                "UPDATE participants SET came = 1 WHERE conversation_id = ? AND session_id = ?",
+            )?
+            .execute(params![room.0, session.0])?;
     }
     for (by, whom) in &engine.blocked {
         connection
@@ -102,7 +120,11 @@ fn tickets_gone(changes: &[Change]) -> HashSet<TicketNumber> {
     gone
 }
 
-fn write_conversation(connection: &Connection, reservation: &Reservation) -> rusqlite::Result<()> {
+fn write_conversation(
+    connection: &Connection,
+    engine: &Engine,
+    reservation: &Reservation,
+) -> rusqlite::Result<()> {
     let Reservation { room, topic, formed_at, .. } = reservation;
     connection
         .prepare_cached(
@@ -110,11 +132,24 @@ fn write_conversation(connection: &Connection, reservation: &Reservation) -> rus
         )?
         .execute(params![room.0, topic.0, reservation.size(), formed_at])?;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO participants (conversation_id, seat, session_id, requested_size, joined_at)
-         VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO participants
+             (conversation_id, seat, session_id, requested_size, joined_at, waiting_since, place, came)
+         VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
     )?;
     for (seat, person) in (1_u8..).zip(&reservation.people) {
-        insert.execute(params![room.0, seat, person.session.0, person.requested, formed_at])?;
+        // Somebody who has left in the same commit has no use for the place.
+        let stood = engine.lobby.standing(person.session);
+        let place = stood.map_or(person.ticket, |stood| stood.place).0;
+        let (session, requested) = (person.session.0, person.requested);
+        insert.execute(params![
+            room.0,
+            seat,
+            session,
+            requested,
+            formed_at,
+            person.since,
+            place
+        ])?;
     }
     Ok(())
 }
@@ -138,11 +173,25 @@ fn write_departure(
     connection: &Connection,
     session: SessionId,
     reason: IdleReason,
+    kept: Option<KeptPlace>,
     now: Millis,
 ) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("INSERT INTO departures (session, reason, at) VALUES (?, ?, ?)")?
-        .execute(params![session.0, reason.as_str(), now])?;
+        .prepare_cached(
+            "INSERT INTO departures
+                 (session, reason, at, offered_room, topic_id, room_type, waited, place)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            session.0,
+            reason.as_str(),
+            now,
+            kept.map(|kept| kept.room.0),
+            kept.map(|kept| kept.queue.topic.0),
+            kept.map(|kept| kept.queue.room_type),
+            kept.map(|kept| kept.waited),
+            kept.map(|kept| kept.place.0),
+        ])?;
     Ok(())
 }
 

@@ -32,7 +32,7 @@ impl RoomStore for EmbeddedStore {
     fn attend(&self, connections: Vec<Attendance>) -> Pending<'_, ()> {
         self.step(move |engine| {
             for connection in &connections {
-                engine.live.attend(connection);
+                engine.attend(connection);
             }
         })
     }

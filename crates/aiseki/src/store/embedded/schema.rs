@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_seating.sql"),
     include_str!("migrations/0002_rooms.sql"),
     include_str!("migrations/0003_reports.sql"),
+    include_str!("migrations/0004_places.sql"),
 ];
 
 /// "AISK": marks the file as ours in SQLite's header.

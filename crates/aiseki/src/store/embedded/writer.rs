@@ -165,6 +165,7 @@ impl Writer {
                     let changes = std::mem::take(&mut engine.changes);
                     engine.entered_from.clear();
                     engine.dismissed.clear();
+                    engine.came.clear();
                     engine.blocked.clear();
                     engine.live.ended.clear();
                     let took = watch.elapsed();

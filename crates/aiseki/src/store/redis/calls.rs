@@ -205,7 +205,7 @@ pub(super) async fn enter(
         });
         call.arg(join.session.to_string()).arg(queue_name(join.queue));
         call.arg(join.address.to_string()).arg(AddressGroup::from(join.address).to_string());
-        call.arg(door);
+        call.arg(door).arg(join.resume.map(|room| room.to_string()).unwrap_or_default());
     }
     let mut words = inner.run_step(&scripts::ENTER, &call, When::There).await?;
     let read = |words: &mut Words| {

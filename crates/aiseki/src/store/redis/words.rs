@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use aiseki_lobby::{
-    Change, IdleReason, Kind, Millis, Policy, Queue, Reservation, Reserved, RoomId, Seat,
+    Change, IdleReason, Kind, Millis, Offer, Policy, Queue, Reservation, Reserved, RoomId, Seat,
     SessionId, State, TicketNumber, TopicId, Waiting,
 };
 use redis::Value;
@@ -62,7 +62,18 @@ impl Words {
     pub(super) fn state(&mut self, policy: &Policy) -> Read<State> {
         match self.text()?.as_str() {
             "idle" if self.is_empty() => Ok(State::Idle(None)),
-            "idle" => Ok(State::Idle(Some(reason(&self.text()?)?))),
+            "idle" => {
+                let reason = reason(&self.text()?)?;
+                if self.is_empty() {
+                    return Ok(State::Idle(Some(reason)));
+                }
+                Ok(State::Offered(Offer {
+                    room: room(&self.text()?)?,
+                    queue: queue(&self.text()?)?,
+                    waited: self.number()?,
+                    until: self.number()?,
+                }))
+            }
             "waiting" => {
                 let queue = queue(&self.text()?)?;
                 let ticket = TicketNumber(self.number()?);

@@ -51,7 +51,9 @@ async fn agree(house: &House, people: &[SessionId]) {
                 assert!(tickets.insert(wait.ticket));
                 assert_eq!(seats.get(session), None, "{session} waits and sits");
             }
-            State::Idle(_) => assert_eq!(seats.get(session), None, "{session} sits unknowingly"),
+            State::Idle(_) | State::Offered(_) => {
+                assert_eq!(seats.get(session), None, "{session} sits unknowingly");
+            }
         }
     }
     assert!(seats.is_empty(), "strangers sit: {seats:?}");

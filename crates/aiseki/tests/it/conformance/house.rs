@@ -89,7 +89,7 @@ impl House {
         queue: Queue,
         address: IpAddr,
     ) -> Result<State, NotEntered> {
-        let join = Join { session, queue, address };
+        let join = Join { session, queue, address, resume: None };
         let entered = self.matching.join(join).await.expect("the store answers");
         entered.map(|entered| entered.state)
     }
@@ -126,6 +126,7 @@ impl House {
         eventually("the person is seated", async || match self.state(session).await {
             State::Matched(seat) => Some(seat),
             State::Waiting(_) => None,
+            State::Offered(offer) => panic!("{session} has no seat: {offer:?}"),
             State::Idle(reason) => panic!("{session} has no seat: {reason:?}"),
         })
         .await

@@ -4,24 +4,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Frame, Person, Server, Settings, Socket, eventually, within};
 
-/// Runs these tests against both stores.
-macro_rules! on_both_stores {
-    ($($test:ident),+ $(,)?) => {
-        on_both_stores!(@ embedded, crate::harness::Settings::new(); $($test),+);
-        on_both_stores!(@ shared, crate::harness::Settings::shared(); $($test),+);
-    };
-    (@ $store:ident, $settings:expr; $($test:ident),+) => {
-        mod $store {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $test() {
-                    super::$test($settings).await;
-                }
-            )+
-        }
-    };
-}
-
 /// How connections end that nobody closes, and what rude clients get.
 mod ends;
 

@@ -29,7 +29,7 @@ async fn waves(
     let mut joins = operations.filter_map(|operation| match operation {
         Operation::Enter { person: who, queue } => {
             let address = std::net::Ipv4Addr::LOCALHOST.into();
-            Some(Join { session: person(who), queue, address })
+            Some(Join { session: person(who), queue, address, resume: None })
         }
         _ => None,
     });

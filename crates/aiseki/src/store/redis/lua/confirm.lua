@@ -50,7 +50,7 @@ local function seat(person, room)
     redis.call(
       'HSET', key,
       'room', room.id, 'topic', room.topic, 'size', room.size, 'requested', person.requested,
-      'at', room.at
+      'at', room.at, 'stood', stood_of(p)
     )
   end
   people[session] = {

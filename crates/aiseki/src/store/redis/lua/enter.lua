@@ -4,8 +4,9 @@
 --
 -- KEYS: parts/lobby.lua.
 -- ARGV: parts/lobby.lua; [4] the limits: burst and period in ms of sessions, the same of addresses
---       (bursts of 0: no limits); then for each: session, queue, address, its group, and what the
---       door said (banned, unknown_topic, inactive_topic, or '' for welcome).
+--       (bursts of 0: no limits); then for each: session, queue, address, its group, what the door
+--       said (banned, unknown_topic, inactive_topic, or '' for welcome), and the room for which a place
+--       is to be taken up again, or ''.
 -- Returns: now, changes, and for each: `entered` and the state, or `reserved` when a room with this
 --       person is being written; `limited` and the ms until it may be
 --       tried again; `turned_away` and why; `already` and the state. At last 0 when somebody has
@@ -72,7 +73,20 @@ local function next_place(queue)
   return since, math.floor((score - since) / STEP + 0.5)
 end
 
-local function enter(session, queue, address, group, door)
+-- The place that somebody idle may take up again, when it is offered for this room and queue.
+local function kept_place(session, queue, room)
+  local _, _, offer = idle_of(session)
+  local of, at, waited, first, nth, place =
+    string.match(offer or '', '^(%S+) (%S+) (%d+) (%d+) (%d+) (%d+)$')
+  if of == room and at == queue then
+    return {
+      since = math.max(now - rested(tonumber(waited)), 0),
+      first = tonumber(first), nth = tonumber(nth), place = tonumber(place),
+    }
+  end
+end
+
+local function enter(session, queue, address, group, door, resume)
   local q = queue_of(queue)
   local p = look(session)
   local waits = p.kind == 'waiting' or p.kind == 'reserved'
@@ -96,23 +110,32 @@ local function enter(session, queue, address, group, door)
     return { 'already', unpack(state_of(session)) }
   end
   ticket = ticket + 1
-  if not in_order then
-    write_arrivals()
+  local kept = resume ~= '' and kept_place(session, queue, resume)
+  if kept then
+    p = kept
+  else
+    if not in_order then
+      write_arrivals()
+    end
+    local since, nth = next_place(queue)
+    p = { since = since, first = since, nth = nth, place = ticket }
   end
-  local since, nth = next_place(queue)
-  p = {
-    kind = 'waiting', queue = queue, since = since, nth = nth, ticket = ticket,
-    seen = now, held = 0, refusals = 0, address = address, fresh = true,
-  }
+  p.kind, p.queue, p.ticket, p.seen, p.held, p.refusals = 'waiting', queue, ticket, now, 0, 0
+  p.address, p.alarm = address, next_alarm(p)
   people[session] = p
-  p.alarm = next_alarm(p)
-  lengths[queue] = length(queue) + 1
-  local arrivals = fresh[queue] or { waiting = 0 }
-  fresh[queue] = arrivals
-  arrivals[#arrivals + 1] = session
-  arrivals.waiting = arrivals.waiting + 1
+  if kept then
+    redis.call('HSET', P .. 'waiting:' .. session, unpack(wait_of(session, p)))
+    add_to_queue(session, p)
+  else
+    p.fresh = true
+    lengths[queue] = length(queue) + 1
+    local arrivals = fresh[queue] or { waiting = 0 }
+    fresh[queue] = arrivals
+    arrivals[#arrivals + 1] = session
+    arrivals.waiting = arrivals.waiting + 1
+  end
   told[#told + 1] = session
-  tell('entered', session, whole(ticket), queue, whole(since))
+  tell('entered', session, whole(ticket), queue, whole(p.since))
   settle(q.topic, ROOMS_PER_STEP)
   return { p.kind == 'reserved' and 'reserved' or 'entered', unpack(state_of(session)) }
 end
@@ -120,14 +143,14 @@ end
 -- What is read of many people at once: whether there is anything of them at all, which is rare for
 -- people who enter, and their buckets.
 local theirs, bucket_keys = {}, {}
-for i = 5, #ARGV, 5 do
+for i = 5, #ARGV, 6 do
   theirs[#theirs + 1] = P .. 'waiting:' .. ARGV[i]
   theirs[#theirs + 1] = P .. 'room:' .. ARGV[i]
   bucket_keys[#bucket_keys + 1] = P .. 'rate:session:' .. ARGV[i]
   bucket_keys[#bucket_keys + 1] = P .. 'rate:address:' .. ARGV[i + 3]
 end
 if redis.call('EXISTS', unpack(theirs)) == 0 then
-  for i = 5, #ARGV, 5 do
+  for i = 5, #ARGV, 6 do
     people[ARGV[i]] = { kind = 'idle' }
   end
 end
@@ -135,8 +158,8 @@ if limits[1] > 0 then
   rate_read(bucket_keys)
 end
 local replies = {}
-for i = 5, #ARGV, 5 do
-  replies[#replies + 1] = enter(unpack(ARGV, i, i + 4))
+for i = 5, #ARGV, 6 do
+  replies[#replies + 1] = enter(unpack(ARGV, i, i + 5))
 end
 rate_write()
 finish()

@@ -12,7 +12,7 @@ local members = 0
 for i = 5, #ARGV, 3 do
   local room, session, connection = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local key = talk_key(room)
-  local seats, last = talk_seats(room)
+  local seats, last, hash = talk_seats(room)
   local seat = talk_seat_of(seats, last, session)
   if seat and ARGV[2] == 'open' then
     members = members + 1
@@ -23,6 +23,9 @@ for i = 5, #ARGV, 3 do
     talk_due(room, seat, now + keep)
     if seats[seat].away then
       redis.call('HDEL', key, 'away' .. seat)
+    end
+    if not hash['came' .. seat] then
+      redis.call('HSET', key, 'came' .. seat, 1)
     end
     if seats[seat].away or not before[seat] then
       talk_changed(room)

@@ -28,17 +28,27 @@ local function state_of(session)
   elseif p.kind == 'seated' then
     return { 'matched', unpack(p.seat) }
   end
-  local reason, at = p.reason, p.at
+  local reason, at, offer = idle_of(session)
   if not reason then
-    local text = redis.call('GET', P .. 'idle:' .. session)
-    if text then
-      reason, at = string.match(text, '^(%S+) (%d+)$')
-    end
-  end
-  if reason and now < tonumber(at) + REASON_KEPT then
+    return { 'idle' }
+  elseif not offer then
     return { 'idle', reason }
   end
-  return { 'idle' }
+  local room, queue, waited = string.match(offer, '^(%S+) (%S+) (%S+)')
+  return { 'idle', reason, room, queue, waited, whole(at + REASON_KEPT) }
+end
+
+-- A new wait as it is written down.
+local function wait_of(session, p)
+  local wait = {
+    'queue', p.queue, 'since', whole(p.since), 'nth', whole(p.nth), 'ticket', whole(p.ticket),
+    'seen', whole(p.seen), 'alarm', set_alarm(session, p, p.alarm), 'address', p.address,
+  }
+  if p.place ~= p.ticket then
+    local n = #wait
+    wait[n + 1], wait[n + 2], wait[n + 3], wait[n + 4] = 'first', whole(p.first), 'place', whole(p.place)
+  end
+  return wait
 end
 
 -- Writes down who entered in this step.
@@ -48,10 +58,7 @@ local function write_arrivals()
     for _, session in ipairs(arrivals) do
       local p = people[session]
       p.fresh = nil
-      local wait = {
-        'queue', queue, 'since', whole(p.since), 'nth', whole(p.nth), 'ticket', whole(p.ticket),
-        'seen', whole(p.seen), 'alarm', set_alarm(session, p, p.alarm), 'address', p.address,
-      }
+      local wait = wait_of(session, p)
       if p.kind == 'reserved' then
         wait[#wait + 1] = 'room'
         wait[#wait + 1] = p.room

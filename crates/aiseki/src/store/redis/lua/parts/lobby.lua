@@ -13,12 +13,15 @@
 --
 -- The keys of single people, queues and moments begin as KEYS[1] does and so are in its slot:
 --   queue:QUEUE    ZSET session -> waiting since, in ms and fractions that keep the order
---   waiting:SESSION HASH: the wait
---   room:SESSION   HASH: the seat; it expires with the reservation until the room is confirmed
+--   waiting:SESSION HASH: the wait; of somebody who has taken up an earlier place again, `first` and
+--                  `place` are the time and the ticket to which it belongs
+--   room:SESSION   HASH: the seat, and the place that was had before; it expires with the reservation
+--                  until the room is confirmed
 --   blocks:SESSION SET of those whom the person never meets again
 --   parted:SESSION HASH of those with whom the person shared a room -> when they parted; it expires
 --                  when the last of them may be met again
---   idle:SESSION   why somebody is idle, and since when
+--   idle:SESSION   why somebody is idle, and since when; then the place that may be taken up again, as
+--                  its room, queue, what counts as waited, first, nth and place
 --   alarms:MS      LIST of people to be looked at at that moment
 --
 -- ARGV[1] now in ms, '' for the server's time, or '<' and until when in ms, by the server's time, this call
@@ -30,15 +33,15 @@
 --         of each room type
 -- ARGV[3] random bits for room ids, as the last sixteen digits of a UUID with its variant
 local P = string.sub(KEYS[1], 1, -6)
-local before = tonumber(string.match(ARGV[1], '^<(%d+)$'))
-local virtual = ARGV[1] ~= '' and not before
+local deadline = tonumber(string.match(ARGV[1], '^<(%d+)$'))
+local virtual = ARGV[1] ~= '' and not deadline
 local now = mq_now(virtual and ARGV[1] or '')
-if before and now > before then
+if deadline and now > deadline then
   return redis.error_reply(string.format('LATE %d', now))
 end
 local STEP = 1 / 4096
 local LOOK_AHEAD, SCAN_LIMIT, COMPARISONS = 32, 256, 4096
-local ROOMS_PER_STEP, REFUSALS, REASON_KEPT, REMATCH_WAIT = 32, 5, 600000, 30000
+local ROOMS_PER_STEP, REFUSALS, REASON_KEPT, REMATCH_WAIT, REST = 32, 5, 600000, 30000, 60000
 
 local policy = { types = {}, of = {} }
 do
@@ -132,7 +135,12 @@ local function people_of(text)
 end
 
 local function score_of(p)
-  return p.since + p.nth * STEP
+  return p.first + p.nth * STEP
+end
+
+-- The place of somebody, as their seat keeps it.
+local function stood_of(p)
+  return string.format('%d %d %d %d', p.first, p.nth, p.place, p.since)
 end
 
 -- A score with all its digits: a step is 0.000244140625 ms.
@@ -142,7 +150,7 @@ end
 
 local function add_to_queue(session, p)
   local before = length(p.queue)
-  local score = score_text(p.since, p.nth)
+  local score = score_text(p.first, p.nth)
   lengths[p.queue] = before + redis.call('ZADD', queue_of(p.queue).key, score, session)
 end
 
@@ -158,7 +166,8 @@ local function load(session)
   end
   local w = redis.call(
     'HMGET', P .. 'waiting:' .. session,
-    'queue', 'since', 'nth', 'ticket', 'seen', 'alarm', 'held', 'refusals', 'room', 'leaving', 'gone'
+    'queue', 'since', 'nth', 'ticket', 'seen', 'alarm', 'held', 'refusals', 'room', 'leaving', 'gone',
+    'first', 'place'
   )
   if w[1] then
     p = {
@@ -175,12 +184,14 @@ local function load(session)
       leaving = w[10],
       -- When somebody is absent who has closed the last connection.
       gone = tonumber(w[11] or nil),
+      first = tonumber(w[12] or w[2]),
+      place = tonumber(w[13] or w[4]),
     }
   else
     local seat =
-      redis.call('HMGET', P .. 'room:' .. session, 'room', 'topic', 'size', 'requested', 'at')
+      redis.call('HMGET', P .. 'room:' .. session, 'room', 'topic', 'size', 'requested', 'at', 'stood')
     if seat[1] then
-      p = { kind = 'seated', room = seat[1], seat = seat }
+      p = { kind = 'seated', room = seat[1], seat = { unpack(seat, 1, 5) }, stood = seat[6] }
     else
       p = { kind = 'idle' }
     end
@@ -252,15 +263,40 @@ local function write_alarms()
   alarms = {}
 end
 
-local function set_idle(session, reason)
+-- From now on somebody is idle; `offer` is the place that they may take up again.
+local function set_idle(session, reason, offer)
   local key, value = P .. 'idle:' .. session, reason .. ' ' .. whole(now)
+  if offer then
+    value = value .. ' ' .. offer
+  end
   if virtual then
     redis.call('SET', key, value)
   else
     redis.call('SET', key, value, 'PX', REASON_KEPT)
   end
-  people[session] = { kind = 'idle', reason = reason, at = now }
+  people[session] = { kind = 'idle', reason = reason, at = now, offer = offer }
   told[#told + 1] = session
+end
+
+-- Why somebody is idle, since when, and the words of what is offered; nothing once it is forgotten.
+local function idle_of(session)
+  local p = load(session)
+  local reason, at, offer = p.reason, p.at, p.offer
+  if not reason then
+    local text = redis.call('GET', P .. 'idle:' .. session)
+    if text then
+      reason, at, offer = string.match(text, '^(%S+) (%d+) ?(.*)$')
+      at = tonumber(at)
+    end
+  end
+  if reason and now < at + REASON_KEPT then
+    return reason, at, offer ~= '' and offer
+  end
+end
+
+-- What counts of a wait that is taken up again.
+local function rested(waited)
+  return math.min(waited, policy.wait_timeout - math.min(REST, math.floor(policy.wait_timeout / 2)))
 end
 
 -- Ends the wait of somebody who stands in a queue, for `reason` unless it was over before that.

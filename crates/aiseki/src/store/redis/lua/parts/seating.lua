@@ -33,7 +33,7 @@ local function read_on(l)
         local ripe = fallback_at(p)
         l.found[#l.found + 1] = {
           session = session,
-          ticket = p.ticket,
+          place = p.place,
           since = p.since,
           ripe = ripe ~= nil and ripe <= now,
         }
@@ -229,7 +229,7 @@ local function choose(topic)
         list[#list + 1] = person
       end
       table.sort(list, function(a, b)
-        return a.ticket < b.ticket
+        return a.place < b.place
       end)
       local group = oldest_group(function(n)
         return list[n]
@@ -281,7 +281,8 @@ local function reserve(topic, kind, group)
     local seat = P .. 'room:' .. session
     redis.call(
       'HSET', seat,
-      'room', room, 'topic', topic, 'size', #group, 'requested', requested, 'at', whole(now)
+      'room', room, 'topic', topic, 'size', #group, 'requested', requested, 'at', whole(now),
+      'stood', stood_of(p)
     )
     if not virtual then
       redis.call('PEXPIRE', seat, policy.reservation_ttl)

@@ -1,8 +1,8 @@
 -- The live side of rooms. Needs `now`; the keys of a room are built from the prefix of a namespace.
 --
 --   NS:room:ROOM        HASH: `s1` and so on the sessions by seat, `left1` why a seat was given up, `away1`
---                       until when somebody is away, `limit1` the bucket of their messages, `seq` and
---                       `at` of the last message
+--                       until when somebody is away, `came1` once they have been there, `limit1` the bucket
+--                       of their messages, `seq` and `at` of the last message
 --   NS:room:ROOM:log    STREAM of what was said; the id is the number of the message
 --   NS:room:ROOM:ids    HASH seat:id -> number, so that a repetition is said once
 --   NS:room:ROOM:here   HASH connection -> seat, and until when it counts unless it is renewed
