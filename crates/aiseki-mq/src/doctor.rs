@@ -18,6 +18,9 @@ use crate::plain::Plain;
 use crate::server::Server;
 use crate::streams::Streams;
 
+/// So many dead letters want a person's eyes.
+const MANY_DEAD: u64 = 1_000;
+
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -89,6 +92,16 @@ pub async fn examine_plain(queue: &Plain) -> Result<Vec<Finding>> {
 pub async fn examine_streams(queue: &Streams) -> Result<Vec<Finding>> {
     let (link, keys) = queue.parts();
     simple::examine_streams(link, keys).await
+}
+
+/// Dead letters wait for somebody.
+fn dead_letters(name: &str, count: u64) -> Option<Finding> {
+    let text = format!("{name}: {count} dead letters wait for replay or drop");
+    match count {
+        0 => None,
+        count if count < MANY_DEAD => Some(Finding::note("dead letters", text)),
+        _ => Some(Finding::wrong("dead letters", text)),
+    }
 }
 
 /// `INFO` as pairs.

@@ -177,12 +177,20 @@ pub(crate) fn is_unknown_script(error: &RedisError) -> bool {
 pub(crate) fn is_passing(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
     match error.kind() {
+        _ if is_untrusted(error) => false,
         ErrorKind::Io
         | ErrorKind::ClusterConnectionNotFound
         | ErrorKind::MasterNameNotFoundBySentinel
         | ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | ReadOnly | TryAgain) => true,
         _ => error.is_connection_dropped() || error.is_timeout() || error.code() == Some("BUSY"),
     }
+}
+
+/// Whether the server's certificate was refused. The client library and its cluster client wrap that
+/// error in different ways; what rustls says stands in all of them.
+pub(crate) fn is_untrusted(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound)
+        && error.to_string().contains("invalid peer certificate")
 }
 
 /// After these the connection is to a server that is gone, silent, or no longer the primary.

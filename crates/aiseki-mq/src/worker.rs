@@ -145,7 +145,7 @@ impl Worker {
         }
         let consumer = self.queue.consumer(&self.name, self.lease)?;
         let held = Held::default();
-        let keeper = Keeper::start(consumer.renewer(), held.clone(), self.lease);
+        let keeper = Keeper::start(&*consumer, held.clone(), self.lease);
         let mut shift = Shift {
             worker: self,
             metrics: self.queue.metrics().clone(),
@@ -317,6 +317,7 @@ impl Shift<'_> {
         let Some(outcome) = outcome else {
             self.held.remove(&receipt);
             self.report.lost += 1;
+            self.metrics.leases_lost.inc();
             return;
         };
         let verdict = match outcome {
@@ -341,10 +342,21 @@ impl Shift<'_> {
         let answers = self.consumer.nack(&self.nacks).await?;
         for (nack, answer) in std::mem::take(&mut self.nacks).into_iter().zip(answers) {
             self.held.remove(&nack.receipt);
+            let (worker, id) = (self.consumer.worker(), &*nack.receipt.id);
             match (answer, nack.verdict) {
-                (Settled::Stale, _) => self.report.lost += 1,
+                (Settled::Stale, _) => {
+                    self.report.lost += 1;
+                    tracing::warn!(worker, id, "settled too late: somebody else may have it");
+                }
                 (_, Verdict::Release { .. }) => self.report.released += 1,
-                _ => self.report.failed += 1,
+                (answer, Verdict::Fail { reason, .. } | Verdict::Bury { reason }) => {
+                    self.report.failed += 1;
+                    if answer == Settled::Buried {
+                        tracing::warn!(worker, id, reason, "the message is a dead letter");
+                    } else {
+                        tracing::info!(worker, id, reason, "the message failed");
+                    }
+                }
             }
         }
         Ok(())
@@ -353,9 +365,12 @@ impl Shift<'_> {
     fn account(&mut self, settled: &[Settled]) {
         for (receipt, answer) in std::mem::take(&mut self.acks).into_iter().zip(settled) {
             self.held.remove(&receipt);
-            match answer {
-                Settled::Stale => self.report.lost += 1,
-                _ => self.report.acked += 1,
+            if *answer == Settled::Stale {
+                self.report.lost += 1;
+                let (worker, id) = (self.consumer.worker(), &*receipt.id);
+                tracing::warn!(worker, id, "settled too late: somebody else may have it");
+            } else {
+                self.report.acked += 1;
             }
         }
     }
@@ -375,7 +390,8 @@ impl Shift<'_> {
         }
         let pause = ERROR_PAUSE.after(self.errors);
         self.errors += 1;
-        tracing::warn!(%error, errors = self.errors, "the queue cannot be reached");
+        let (worker, errors) = (self.consumer.worker(), self.errors);
+        tracing::warn!(worker, %error, errors, "the queue cannot be reached");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}
