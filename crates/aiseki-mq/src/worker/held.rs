@@ -136,7 +136,7 @@ async fn keep(
             swept = Instant::now();
             match tokio::time::timeout(lease, renewer.sweep()).await {
                 Ok(Ok(found)) if found > 0 => {
-                    tracing::warn!(worker, found, "messages without a lease")
+                    tracing::warn!(worker, found, "messages without a lease");
                 }
                 Ok(Err(error)) => tracing::debug!(worker, %error, "no sweep"),
                 Ok(Ok(_)) | Err(_) => {}
