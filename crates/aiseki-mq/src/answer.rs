@@ -29,6 +29,14 @@ pub(crate) fn text(value: Value) -> Result<String> {
     String::from_utf8(bytes(value)?).map_err(|_| Error::Answer("text was expected"))
 }
 
+/// Text that RESP3 marks as such.
+pub(crate) fn verbatim(value: Value) -> Result<String> {
+    match value {
+        Value::VerbatimString { text, .. } => Ok(text),
+        other => text(other),
+    }
+}
+
 pub(crate) fn int(value: &Value) -> Result<i64> {
     match value {
         Value::Int(number) => Ok(*number),

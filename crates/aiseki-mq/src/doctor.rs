@@ -7,9 +7,6 @@ mod invariants;
 mod settings;
 pub(crate) mod simple;
 
-use redis::Value;
-
-use crate::answer;
 use crate::error::Result;
 use crate::link::Link;
 use crate::lists::Lists;
@@ -101,26 +98,5 @@ fn dead_letters(name: &str, count: u64) -> Option<Finding> {
         0 => None,
         count if count < MANY_DEAD => Some(Finding::note("dead letters", text)),
         _ => Some(Finding::wrong("dead letters", text)),
-    }
-}
-
-/// `INFO` as pairs.
-async fn info(link: &Link) -> Result<Vec<(String, String)>> {
-    let text = match link.query(&redis::cmd("INFO")).await? {
-        // A cluster answers for each node; they are alike, so the first one speaks for all.
-        Value::Map(nodes) => match nodes.into_iter().next() {
-            Some((_, text)) => readable(text)?,
-            None => String::new(),
-        },
-        text => readable(text)?,
-    };
-    let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
-}
-
-fn readable(text: Value) -> Result<String> {
-    match text {
-        Value::VerbatimString { text, .. } => Ok(text),
-        other => answer::text(other),
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
+use crate::answer;
 use crate::backoff::Backoff;
 use crate::error::Result;
 use crate::metrics::Metrics;
@@ -83,6 +84,26 @@ impl Link {
     /// Runs a command the same way as [`Link::run`].
     pub async fn query(&self, command: &Cmd) -> Result<Value> {
         self.repeat(command, None).await
+    }
+
+    /// Asks whether the server answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.query(&redis::cmd("PING")).await.map(|_| ())
+    }
+
+    /// What the server says of itself, by name; of a cluster's nodes, which are alike, one.
+    pub async fn info(&self, section: &str) -> Result<Vec<(String, String)>> {
+        let mut ask = redis::cmd("INFO");
+        ask.arg(section);
+        let text = match self.query(&ask).await? {
+            Value::Map(nodes) => match nodes.into_iter().next() {
+                Some((_, text)) => answer::verbatim(text)?,
+                None => String::new(),
+            },
+            text => answer::verbatim(text)?,
+        };
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
 
     /// Removes keys of one slot.

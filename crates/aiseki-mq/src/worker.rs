@@ -1,6 +1,7 @@
 //! A worker: takes messages, runs a handler on each, and settles them.
 
 mod held;
+mod signals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::message::{Delivery, Nack, Receipt, Settled, Verdict};
 use crate::metrics::Metrics;
 use crate::queue::{Consumer, Queue};
 use held::{Held, Keeper};
+
+pub use signals::stop_on_signals;
 
 /// After errors of the server a worker pauses this long, growing with each in a row.
 const ERROR_PAUSE: Backoff =
@@ -164,23 +167,6 @@ impl Worker {
         tracing::info!(worker = shift.consumer.worker(), report = ?shift.report, "it has stopped");
         worked.and(drained).map(|()| shift.report)
     }
-}
-
-/// A token that is cancelled by SIGTERM or SIGINT.
-pub fn stop_on_signals() -> std::io::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stop = CancellationToken::new();
-    let token = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        token.cancel();
-    });
-    Ok(stop)
 }
 
 /// A handler that ended: its receipt and what it made of the message; none when it was stopped

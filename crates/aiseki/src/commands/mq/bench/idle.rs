@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aiseki_mq::{Error, Link, Metrics, Outcome, Queue, Result, Server, Worker};
-use redis::Value;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -73,11 +72,10 @@ pub(super) async fn others(
 }
 
 async fn pings(link: &Link) -> Result<f64> {
-    let ping = redis::cmd("PING");
     let mut times = Vec::with_capacity(OTHERS);
     for _ in 0..OTHERS {
         let begin = Instant::now();
-        link.query(&ping).await?;
+        link.ping().await?;
         times.push(begin.elapsed().as_secs_f64() * 1_000.0);
     }
     Ok(percentile(&mut times, 99))
@@ -87,7 +85,7 @@ async fn pings(link: &Link) -> Result<f64> {
 async fn blocked(link: &Link, count: usize) -> Result<()> {
     let wanted = count - count / 20;
     let end = Instant::now() + PATIENCE;
-    while number(&info(link, "clients").await?, "blocked_clients:") < wanted {
+    while number(&link.info("clients").await?, "blocked_clients") < wanted {
         if Instant::now() > end {
             return Err(Error::Unsupported(format!("{count} workers do not get to block")));
         }
@@ -97,23 +95,14 @@ async fn blocked(link: &Link, count: usize) -> Result<()> {
 }
 
 async fn sent(link: &Link) -> Result<usize> {
-    let info = info(link, "commandstats").await?;
-    Ok(SENT.iter().map(|name| number(&info, &format!("cmdstat_{name}:calls="))).sum())
+    let stats = link.info("commandstats").await?;
+    Ok(SENT.iter().map(|name| number(&stats, &format!("cmdstat_{name}"))).sum())
 }
 
-async fn info(link: &Link, section: &str) -> Result<String> {
-    let mut ask = redis::cmd("INFO");
-    ask.arg(section);
-    match link.query(&ask).await? {
-        Value::BulkString(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-        Value::VerbatimString { text, .. } => Ok(text),
-        _ => Err(Error::Unsupported("these are measured on a single server".to_owned())),
-    }
-}
-
-/// The number after this beginning of a line; 0 when there is none.
-fn number(info: &str, beginning: &str) -> usize {
-    let rest = info.lines().find_map(|line| line.strip_prefix(beginning));
-    let digits = rest.map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-    digits.flatten().and_then(|digits| digits.parse().ok()).unwrap_or_default()
+/// The number that a value begins with, or its `calls=` does; 0 when there is none.
+fn number(info: &[(String, String)], name: &str) -> usize {
+    let found = info.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str());
+    let value = found.map_or("", |value| value.strip_prefix("calls=").unwrap_or(value));
+    let digits = value.split(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
