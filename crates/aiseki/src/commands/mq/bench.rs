@@ -315,20 +315,17 @@ fn name(engine: Engine) -> String {
 
 /// What was asked for beyond the table, a line each.
 fn more(figures: &Figures) -> String {
+    let loaded = figures.loaded.as_ref().map(|loaded::Loaded { empty_ms, loaded_ms }| {
+        format!("ack p99 {loaded_ms:.3} ms, in an empty queue {empty_ms:.3} ms")
+    });
+    let others = figures.others.as_ref().map(|idle::Others { alone_ms, blocked_ms }| {
+        format!("PING p99 {blocked_ms:.3} ms beside blocked workers, without {alone_ms:.3} ms")
+    });
+    let idle = figures.idle_per_second;
+    let idle = idle.map(|count| format!("an idle worker sends {count:.2} commands a second"));
     let name = name(figures.engine);
-    let mut text = String::new();
-    if let Some(loaded::Loaded { empty_ms, loaded_ms }) = figures.loaded {
-        text += &format!("{name}: ack p99 {loaded_ms:.3} ms, in an empty queue {empty_ms:.3} ms\n");
-    }
-    if let Some(idle::Others { alone_ms, blocked_ms }) = figures.others {
-        text += &format!(
-            "{name}: PING p99 {blocked_ms:.3} ms beside blocked workers, without {alone_ms:.3} ms\n"
-        );
-    }
-    if let Some(count) = figures.idle_per_second {
-        text += &format!("{name}: an idle worker sends {count:.2} commands a second\n");
-    }
-    text
+    let lines = [loaded, others, idle].into_iter().flatten();
+    lines.flat_map(|line| [name.clone(), ": ".to_owned(), line, "\n".to_owned()]).collect()
 }
 
 fn as_json(figures: &Figures) -> Value {
