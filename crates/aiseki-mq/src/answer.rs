@@ -1,5 +1,7 @@
 //! Reading what scripts answer.
 
+use std::time::Duration;
+
 use redis::Value;
 
 use crate::error::{Error, Result};
@@ -27,6 +29,14 @@ pub(crate) fn text(value: Value) -> Result<String> {
     String::from_utf8(bytes(value)?).map_err(|_| Error::Answer("text was expected"))
 }
 
+/// Text that RESP3 marks as such.
+pub(crate) fn verbatim(value: Value) -> Result<String> {
+    match value {
+        Value::VerbatimString { text, .. } => Ok(text),
+        other => text(other),
+    }
+}
+
 pub(crate) fn int(value: &Value) -> Result<i64> {
     match value {
         Value::Int(number) => Ok(*number),
@@ -40,6 +50,26 @@ pub(crate) fn int(value: &Value) -> Result<i64> {
 
 pub(crate) fn count(value: &Value) -> Result<u64> {
     Ok(u64::try_from(int(value)?).unwrap_or_default())
+}
+
+/// What every engine's step begins with.
+pub(crate) struct Head {
+    /// When there may be more to do without anybody publishing.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) paused: bool,
+    /// How many messages are left ready.
+    pub(crate) left: u64,
+    pub(crate) settled: Vec<Settled>,
+}
+
+pub(crate) fn head(values: &mut impl Iterator<Item = Value>) -> Result<Head> {
+    let mut next = || values.next().ok_or(Error::Answer("too short a step"));
+    Ok(Head {
+        wait: u64::try_from(int(&next()?)?).ok().map(Duration::from_millis),
+        paused: int(&next()?)? == 1,
+        left: count(&next()?)?,
+        settled: settled(next()?)?,
+    })
 }
 
 /// One digit for each ack or nack.
@@ -92,16 +122,30 @@ pub(crate) fn deliveries(
 ) -> Result<Vec<Delivery>> {
     let mut values = values;
     let mut deliveries = Vec::with_capacity(values.size_hint().0 / 3);
-    while let Some(id) = values.next() {
-        let (Some(body_value), Some(meta_value)) = (values.next(), values.next()) else {
-            return Err(Error::Answer("half a delivery"));
-        };
-        let (published_ms, payload) = body(bytes(body_value)?);
-        let Meta { token, failures, crashes } = meta(&bytes(meta_value)?)?;
-        let receipt = Receipt { shard, id: text(id)?, token };
-        deliveries.push(Delivery { receipt, payload, failures, crashes, published_ms });
+    while let Some((delivery, _)) = delivery(shard, &mut values)? {
+        deliveries.push(delivery);
     }
     Ok(deliveries)
+}
+
+/// The next delivery, and the worker that it is for.
+pub(crate) fn delivery(
+    shard: usize,
+    values: &mut impl Iterator<Item = Value>,
+) -> Result<Option<(Delivery, Vec<u8>)>> {
+    let Some(id) = values.next() else { return Ok(None) };
+    let (Some(body_value), Some(meta_value)) = (values.next(), values.next()) else {
+        return Err(Error::Answer("half a delivery"));
+    };
+    let (published_ms, payload) = body(bytes(body_value)?);
+    let mut text_of_meta = bytes(meta_value)?;
+    let Meta { token, failures, crashes } = meta(&text_of_meta)?;
+    let fields = text_of_meta.splitn(5, |byte| *byte == b':').take(4);
+    let worker = fields.map(|field| field.len() + 1).sum::<usize>().min(text_of_meta.len());
+    text_of_meta.drain(..worker);
+    let receipt = Receipt { shard, id: text(id)?, token };
+    let delivery = Delivery { receipt, payload, failures, crashes, published_ms };
+    Ok(Some((delivery, text_of_meta)))
 }
 
 pub(crate) fn stats(value: &Value) -> Result<Stats> {

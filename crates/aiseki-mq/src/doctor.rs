@@ -7,9 +7,6 @@ mod invariants;
 mod settings;
 pub(crate) mod simple;
 
-use redis::Value;
-
-use crate::answer;
 use crate::error::Result;
 use crate::link::Link;
 use crate::lists::Lists;
@@ -17,6 +14,9 @@ use crate::metrics::Metrics;
 use crate::plain::Plain;
 use crate::server::Server;
 use crate::streams::Streams;
+
+/// So many dead letters want a person's eyes.
+const MANY_DEAD: u64 = 1_000;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,23 +91,12 @@ pub async fn examine_streams(queue: &Streams) -> Result<Vec<Finding>> {
     simple::examine_streams(link, keys).await
 }
 
-/// `INFO` as pairs.
-async fn info(link: &Link) -> Result<Vec<(String, String)>> {
-    let text = match link.query(&redis::cmd("INFO")).await? {
-        // A cluster answers for each node; they are alike, so the first one speaks for all.
-        Value::Map(nodes) => match nodes.into_iter().next() {
-            Some((_, text)) => readable(text)?,
-            None => String::new(),
-        },
-        text => readable(text)?,
-    };
-    let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
-}
-
-fn readable(text: Value) -> Result<String> {
-    match text {
-        Value::VerbatimString { text, .. } => Ok(text),
-        other => answer::text(other),
+/// Dead letters wait for somebody.
+fn dead_letters(name: &str, count: u64) -> Option<Finding> {
+    let text = format!("{name}: {count} dead letters wait for replay or drop");
+    match count {
+        0 => None,
+        count if count < MANY_DEAD => Some(Finding::note("dead letters", text)),
+        _ => Some(Finding::wrong("dead letters", text)),
     }
 }

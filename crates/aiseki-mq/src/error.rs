@@ -45,7 +45,15 @@ pub enum Error {
     /// The server could not be reached, did not answer in time, or refused a command. Every
     /// operation of the `lists` engine may be repeated as it was: nothing is done twice.
     #[error("the server: {0}")]
-    Server(#[from] redis::RedisError),
+    Server(#[source] redis::RedisError),
+    /// The server showed a certificate that is not trusted, or is not its own. Trying again does
+    /// not help: the authority must be named ([`Server::with_root_certificate`]).
+    ///
+    /// [`Server::with_root_certificate`]: crate::Server::with_root_certificate
+    #[error(
+        "the server's certificate is not trusted; name its authority if it has one of its own: {0}"
+    )]
+    Untrusted(#[source] redis::RedisError),
     /// The server's answer is not one that this crate's scripts give.
     #[error("the server's answer is not understood: {0}")]
     Answer(&'static str),
@@ -59,6 +67,22 @@ impl Error {
             Self::Server(error) => crate::link::is_passing(error),
             _ => false,
         }
+    }
+
+    /// The same for several who had the same call.
+    pub(crate) fn copy(&self) -> Self {
+        match self {
+            Self::Server(error) => Self::Server(error.clone()),
+            Self::Untrusted(error) => Self::Untrusted(error.clone()),
+            Self::Answer(what) => Self::Answer(what),
+            other => Self::Unsupported(other.to_string()),
+        }
+    }
+}
+
+impl From<redis::RedisError> for Error {
+    fn from(error: redis::RedisError) -> Self {
+        if crate::link::is_untrusted(&error) { Self::Untrusted(error) } else { Self::Server(error) }
     }
 }
 

@@ -1,10 +1,13 @@
-//! What a worker of the `plain` or `streams` engine has in hand: a token names each delivery, and
-//! behind it stands what the engine needs to settle it.
+//! What engines have in common: for a worker of `plain` or `streams` what it has in hand (a token
+//! names each delivery, and behind it stands what the engine needs to settle it), and what is counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use redis::Value;
+
 use crate::error::{Error, Result};
+use crate::link::Link;
 use crate::message::{Message, Nack, Receipt, Settled, Verdict};
 use crate::metrics::Metrics;
 
@@ -88,6 +91,35 @@ pub(crate) fn count_nacks(metrics: &Metrics, nacks: &[Nack], settled: &[Settled]
             _ => metrics.failed.inc(),
         };
     }
+}
+
+/// Counts a batch that was published, or refused for want of memory.
+pub(crate) fn count_published(
+    metrics: &Metrics,
+    batch: &[Message],
+    answer: Result<Value>,
+) -> Result<()> {
+    match answer {
+        Ok(_) => {
+            metrics.published.inc_by(batch.len() as u64);
+            Ok(())
+        }
+        Err(Error::Server(error)) if error.code() == Some("OOM") => {
+            metrics.refused.inc();
+            Err(Error::OutOfMemory)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Delivery stops and resumes by a field of the queue's state.
+pub(crate) async fn set_paused(link: &Link, state: &str, paused: bool) -> Result<()> {
+    let mut command = redis::cmd(if paused { "HSET" } else { "HDEL" });
+    command.arg(state).arg("paused");
+    if paused {
+        command.arg("1");
+    }
+    link.query(&command).await.map(|_| ())
 }
 
 /// What only the `lists` engine can do is refused, rather than left out in silence.

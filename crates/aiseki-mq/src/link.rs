@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 
+use crate::answer;
 use crate::backoff::Backoff;
 use crate::error::Result;
 use crate::metrics::Metrics;
@@ -83,6 +84,26 @@ impl Link {
     /// Runs a command the same way as [`Link::run`].
     pub async fn query(&self, command: &Cmd) -> Result<Value> {
         self.repeat(command, None).await
+    }
+
+    /// Asks whether the server answers.
+    pub async fn ping(&self) -> Result<()> {
+        self.query(&redis::cmd("PING")).await.map(|_| ())
+    }
+
+    /// What the server says of itself, by name; of a cluster's nodes, which are alike, one.
+    pub async fn info(&self, section: &str) -> Result<Vec<(String, String)>> {
+        let mut ask = redis::cmd("INFO");
+        ask.arg(section);
+        let text = match self.query(&ask).await? {
+            Value::Map(nodes) => match nodes.into_iter().next() {
+                Some((_, text)) => answer::verbatim(text)?,
+                None => String::new(),
+            },
+            text => answer::verbatim(text)?,
+        };
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
     }
 
     /// Removes keys of one slot.
@@ -177,12 +198,20 @@ pub(crate) fn is_unknown_script(error: &RedisError) -> bool {
 pub(crate) fn is_passing(error: &RedisError) -> bool {
     use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
     match error.kind() {
+        _ if is_untrusted(error) => false,
         ErrorKind::Io
         | ErrorKind::ClusterConnectionNotFound
         | ErrorKind::MasterNameNotFoundBySentinel
         | ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | ReadOnly | TryAgain) => true,
         _ => error.is_connection_dropped() || error.is_timeout() || error.code() == Some("BUSY"),
     }
+}
+
+/// Whether the server's certificate was refused. The client library and its cluster client wrap that
+/// error in different ways; what rustls says stands in all of them.
+pub(crate) fn is_untrusted(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound)
+        && error.to_string().contains("invalid peer certificate")
 }
 
 /// After these the connection is to a server that is gone, silent, or no longer the primary.

@@ -1,6 +1,7 @@
 //! The `lists` engine: lists, sorted sets and one script a step.
 
 mod consumer;
+mod desk;
 pub(crate) mod letters;
 mod publish;
 
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) durable: DurableLink,
     pub(crate) name: QueueName,
     pub(crate) keys: Vec<Vec<String>>,
+    /// One for each shard.
+    desks: Vec<desk::Desk>,
     pub(crate) options: ListsOptions,
 }
 
@@ -116,10 +119,11 @@ impl Lists {
     /// created.
     pub fn new(server: &Server, name: QueueName, options: ListsOptions) -> Self {
         let metrics = Metrics::default();
-        let keys = name.prefixes().iter().map(|prefix| lists_keys(prefix)).collect();
+        let keys: Vec<_> = name.prefixes().iter().map(|prefix| lists_keys(prefix)).collect();
+        let desks = keys.iter().map(|_| desk::Desk::default()).collect();
         let link = Link::new(server.clone(), metrics);
         let durable = DurableLink::new(server.clone());
-        Self { shared: Arc::new(Shared { link, durable, name, keys, options }) }
+        Self { shared: Arc::new(Shared { link, durable, name, keys, desks, options }) }
     }
 
     /// The queue's name and prefixes.

@@ -220,6 +220,16 @@ pub enum Which {
     Ids(Vec<String>),
 }
 
+impl Which {
+    /// Whether it is about this one.
+    pub(crate) fn has(&self, id: &String) -> bool {
+        match self {
+            Self::All => true,
+            Self::Ids(ids) => ids.contains(id),
+        }
+    }
+}
+
 /// How many messages are in which state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {

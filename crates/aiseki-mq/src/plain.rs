@@ -11,7 +11,7 @@ use crate::answer;
 use crate::budgets::Budgets;
 use crate::doctor::simple::PlainParts;
 use crate::error::{Error, Result};
-use crate::hand::check_simple;
+use crate::hand::{check_simple, count_published, set_paused};
 use crate::keys::PlainKeys;
 use crate::link::Link;
 use crate::lists::BATCH;
@@ -69,15 +69,8 @@ impl Plain {
             for message in batch {
                 push.arg(&message.payload);
             }
-            let metrics = self.shared.link.metrics();
-            match self.shared.link.once(&push).await {
-                Ok(_) => metrics.published.inc_by(batch.len() as u64),
-                Err(error) if error.code() == Some("OOM") => {
-                    metrics.refused.inc();
-                    return Err(Error::OutOfMemory);
-                }
-                Err(error) => return Err(error.into()),
-            };
+            let answer = self.shared.link.once(&push).await;
+            count_published(self.shared.link.metrics(), batch, answer.map_err(Error::from))?;
         }
         Ok(vec![Published::Accepted; messages.len()])
     }
@@ -114,10 +107,7 @@ impl Plain {
 
     async fn take_out(&self, which: &Which, again: bool) -> Result<u64> {
         let letters = self.page(0, usize::MAX).await?;
-        let wanted = letters.into_iter().filter(|letter| match which {
-            Which::All => true,
-            Which::Ids(ids) => ids.contains(&letter.id),
-        });
+        let wanted = letters.into_iter().filter(|letter| which.has(&letter.id));
         let payloads: Vec<Vec<u8>> = wanted.map(|letter| letter.payload).collect();
         let Shared { link, keys, .. } = &*self.shared;
         let mut found = 0;
@@ -155,12 +145,7 @@ impl Plain {
     }
 
     async fn set_paused(&self, paused: bool) -> Result<()> {
-        let mut command = redis::cmd(if paused { "HSET" } else { "HDEL" });
-        command.arg(&self.shared.keys.state).arg("paused");
-        if paused {
-            command.arg("1");
-        }
-        self.shared.link.query(&command).await.map(|_| ())
+        set_paused(&self.shared.link, &self.shared.keys.state, paused).await
     }
 }
 

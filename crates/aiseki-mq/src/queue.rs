@@ -4,6 +4,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use crate::error::Result;
 use crate::message::{
     DeadLetter, Delivery, Exchange, Message, Nack, Published, Receipt, Settled, Stats, Which,
@@ -80,6 +82,12 @@ pub trait Consumer: Send + Sync {
     /// The worker goes: whatever it holds and has not settled is released, not counted, and free
     /// for others at once. `held` are the deliveries that it knows of. The answer is how many.
     fn drain<'a>(&'a self, held: &'a [Receipt]) -> Answer<'a, u64>;
+}
+
+/// A worker's id: its name and a nonce, so that two workers with one name never mix.
+pub(crate) fn worker_id(name: &str) -> String {
+    let nonce = Uuid::now_v7().simple().to_string();
+    format!("{name}.{}", &nonce[16..])
 }
 
 /// Keeps a worker's leases alive, from a thread of its own.

@@ -1,6 +1,7 @@
 //! Scripts: sent by their hash, and in full when the server has forgotten them.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use redis::Cmd;
 
@@ -155,4 +156,9 @@ scripts! {
     STREAMS_DRAIN = "streams/drain",
     STREAMS_STATS = "streams/stats",
     STREAMS_LETTERS = "streams/letters",
+}
+
+/// A duration as scripts take it.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

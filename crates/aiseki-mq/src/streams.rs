@@ -9,8 +9,8 @@ use redis::Value;
 
 use crate::answer;
 use crate::budgets::Budgets;
-use crate::error::{Error, Result};
-use crate::hand::check_simple;
+use crate::error::Result;
+use crate::hand::{check_simple, count_published, set_paused};
 use crate::keys::{QueueName, streams_keys};
 use crate::link::Link;
 use crate::lists::BATCH;
@@ -58,15 +58,8 @@ impl Streams {
             for message in batch {
                 call.arg(&message.id).arg(&message.payload);
             }
-            let metrics = self.shared.link.metrics();
-            match self.shared.link.run_once(&script::STREAMS_PUBLISH, &call).await {
-                Ok(_) => metrics.published.inc_by(batch.len() as u64),
-                Err(Error::Server(error)) if error.code() == Some("OOM") => {
-                    metrics.refused.inc();
-                    return Err(Error::OutOfMemory);
-                }
-                Err(error) => return Err(error),
-            };
+            let answer = self.shared.link.run_once(&script::STREAMS_PUBLISH, &call).await;
+            count_published(self.shared.link.metrics(), batch, answer)?;
         }
         Ok(vec![Published::Accepted; messages.len()])
     }
@@ -119,10 +112,7 @@ impl Streams {
 
     async fn take_out(&self, which: &Which, again: bool) -> Result<u64> {
         let letters = self.page(0, usize::MAX).await?;
-        let wanted = letters.into_iter().filter(|(_, letter)| match which {
-            Which::All => true,
-            Which::Ids(ids) => ids.contains(&letter.id),
-        });
+        let wanted = letters.into_iter().filter(|(_, letter)| which.has(&letter.id));
         let entries: Vec<String> = wanted.map(|(entry, _)| entry).collect();
         let [stream, dead, state] = self.shared.keys.clone();
         let keys = [dead, stream, state];
@@ -141,12 +131,7 @@ impl Streams {
     }
 
     async fn set_paused(&self, paused: bool) -> Result<()> {
-        let mut command = redis::cmd(if paused { "HSET" } else { "HDEL" });
-        command.arg(&self.shared.keys[2]).arg("paused");
-        if paused {
-            command.arg("1");
-        }
-        self.shared.link.query(&command).await.map(|_| ())
+        set_paused(&self.shared.link, &self.shared.keys[2], paused).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! A worker: takes messages, runs a handler on each, and settles them.
 
 mod held;
+mod signals;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::message::{Delivery, Nack, Receipt, Settled, Verdict};
 use crate::metrics::Metrics;
 use crate::queue::{Consumer, Queue};
 use held::{Held, Keeper};
+
+pub use signals::stop_on_signals;
 
 /// After errors of the server a worker pauses this long, growing with each in a row.
 const ERROR_PAUSE: Backoff =
@@ -145,7 +148,7 @@ impl Worker {
         }
         let consumer = self.queue.consumer(&self.name, self.lease)?;
         let held = Held::default();
-        let keeper = Keeper::start(consumer.renewer(), held.clone(), self.lease);
+        let keeper = Keeper::start(&*consumer, held.clone(), self.lease);
         let mut shift = Shift {
             worker: self,
             metrics: self.queue.metrics().clone(),
@@ -164,23 +167,6 @@ impl Worker {
         tracing::info!(worker = shift.consumer.worker(), report = ?shift.report, "it has stopped");
         worked.and(drained).map(|()| shift.report)
     }
-}
-
-/// A token that is cancelled by SIGTERM or SIGINT.
-pub fn stop_on_signals() -> std::io::Result<CancellationToken> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let stop = CancellationToken::new();
-    let token = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        token.cancel();
-    });
-    Ok(stop)
 }
 
 /// A handler that ended: its receipt and what it made of the message; none when it was stopped
@@ -317,6 +303,7 @@ impl Shift<'_> {
         let Some(outcome) = outcome else {
             self.held.remove(&receipt);
             self.report.lost += 1;
+            self.metrics.leases_lost.inc();
             return;
         };
         let verdict = match outcome {
@@ -341,10 +328,21 @@ impl Shift<'_> {
         let answers = self.consumer.nack(&self.nacks).await?;
         for (nack, answer) in std::mem::take(&mut self.nacks).into_iter().zip(answers) {
             self.held.remove(&nack.receipt);
+            let (worker, id) = (self.consumer.worker(), &*nack.receipt.id);
             match (answer, nack.verdict) {
-                (Settled::Stale, _) => self.report.lost += 1,
+                (Settled::Stale, _) => {
+                    self.report.lost += 1;
+                    tracing::warn!(worker, id, "settled too late: somebody else may have it");
+                }
                 (_, Verdict::Release { .. }) => self.report.released += 1,
-                _ => self.report.failed += 1,
+                (answer, Verdict::Fail { reason, .. } | Verdict::Bury { reason }) => {
+                    self.report.failed += 1;
+                    if answer == Settled::Buried {
+                        tracing::warn!(worker, id, reason, "the message is a dead letter");
+                    } else {
+                        tracing::info!(worker, id, reason, "the message failed");
+                    }
+                }
             }
         }
         Ok(())
@@ -353,9 +351,12 @@ impl Shift<'_> {
     fn account(&mut self, settled: &[Settled]) {
         for (receipt, answer) in std::mem::take(&mut self.acks).into_iter().zip(settled) {
             self.held.remove(&receipt);
-            match answer {
-                Settled::Stale => self.report.lost += 1,
-                _ => self.report.acked += 1,
+            if *answer == Settled::Stale {
+                self.report.lost += 1;
+                let (worker, id) = (self.consumer.worker(), &*receipt.id);
+                tracing::warn!(worker, id, "settled too late: somebody else may have it");
+            } else {
+                self.report.acked += 1;
             }
         }
     }
@@ -375,7 +376,8 @@ impl Shift<'_> {
         }
         let pause = ERROR_PAUSE.after(self.errors);
         self.errors += 1;
-        tracing::warn!(%error, errors = self.errors, "the queue cannot be reached");
+        let (worker, errors) = (self.consumer.worker(), self.errors);
+        tracing::warn!(worker, %error, errors, "the queue cannot be reached");
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = stop.cancelled() => {}

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use redis::{Cmd, Value};
 
-use super::Finding;
+use super::{Finding, dead_letters};
 use crate::answer;
 use crate::error::{Error, Result};
 use crate::lists::Shared;
@@ -15,8 +15,6 @@ const PAGE: usize = 5_000;
 const SUSPECTS: usize = 160;
 /// How many ids are named in a finding.
 const NAMED: usize = 5;
-/// So many dead letters want a person's eyes.
-const MANY_DEAD: u64 = 1_000;
 
 // Places of `LISTS_KEYS`.
 const READY: usize = 1;
@@ -210,12 +208,7 @@ impl View<'_> {
         let mut count = redis::cmd("ZCARD");
         count.arg(&self.keys[DEAD]);
         let count = answer::count(&self.ask(&count).await?)?;
-        let text = format!("{prefix}: {count} dead letters wait for replay or drop");
-        Ok(match count {
-            0 => None,
-            count if count < MANY_DEAD => Some(Finding::note("dead letters", text)),
-            _ => Some(Finding::wrong("dead letters", text)),
-        })
+        Ok(dead_letters(prefix, count))
     }
 }
 

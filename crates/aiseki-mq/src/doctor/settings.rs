@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use super::{Finding, info};
+use super::Finding;
 use crate::answer;
 use crate::error::Result;
 use crate::link::Link;
@@ -31,7 +31,7 @@ impl Settings {
 }
 
 pub(super) async fn examine(link: &Link) -> Result<Vec<Finding>> {
-    let info = Settings(info(link).await?);
+    let info = Settings(link.info("default").await?);
     let mut findings = vec![version(&info)];
     match config(link).await? {
         Some(config) => {

@@ -2,13 +2,11 @@
 
 use redis::{Cmd, Value};
 
-use super::Finding;
+use super::{Finding, dead_letters};
 use crate::answer;
 use crate::error::{Error, Result};
 use crate::link::Link;
 
-/// So many dead letters want a person's eyes.
-const MANY_DEAD: u64 = 1_000;
 /// How many entries that are out are looked for in the stream.
 const LOOKED_AT: usize = 1_000;
 
@@ -133,13 +131,4 @@ async fn other_type(link: &Link, key: &str, wanted: &str) -> Result<Option<Findi
     let right = found == wanted || found == "none";
     let text = format!("{key} is a {found}, and not a {wanted}");
     Ok((!right).then(|| Finding::wrong("type", text)))
-}
-
-fn dead_letters(name: &str, count: u64) -> Option<Finding> {
-    let text = format!("{name}: {count} dead letters wait for replay or drop");
-    match count {
-        0 => None,
-        count if count < MANY_DEAD => Some(Finding::note("dead letters", text)),
-        _ => Some(Finding::wrong("dead letters", text)),
-    }
 }

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use redis::Value;
 use tokio::sync::Mutex;
-use uuid::Uuid;
 
+use super::desk::{Ask, Step, call, step};
 use super::{BATCH, Shared};
 use crate::answer;
 use crate::bell::Bell;
 use crate::error::{Error, Result, invalid};
+use crate::hand::{count_acks, count_nacks};
 use crate::link::Link;
 use crate::message::{Delivery, Exchange, Nack, Receipt, Settled, Verdict};
-use crate::queue::{Answer, Consumer, Renewer};
-use crate::script;
+use crate::queue::{Answer, Consumer, Renewer, worker_id};
+use crate::script::{self, millis};
 
 /// How long a worker blocks for each shard that it then has to ask: it sends at most one command a
 /// second while nothing happens.
@@ -24,7 +25,7 @@ const RENEW_BATCH: usize = 500;
 
 pub(crate) struct ListsConsumer {
     shared: Arc<Shared>,
-    worker: String,
+    worker: Arc<str>,
     lease: Duration,
     bell: Bell,
     claims: Mutex<Claims>,
@@ -40,22 +41,12 @@ struct Claims {
     kept: Vec<Delivery>,
 }
 
-/// The answer of one shard's step.
-struct Step {
-    wait: Option<Duration>,
-    paused: bool,
-    left: u64,
-    settled: Vec<Settled>,
-    deliveries: Vec<Delivery>,
-}
-
 impl ListsConsumer {
     pub(super) fn new(shared: Arc<Shared>, name: &str, lease: Duration) -> Result<Self> {
         if lease < Duration::from_millis(10) {
             return invalid("a lease is at least 10 ms");
         }
-        let nonce = Uuid::now_v7().simple().to_string();
-        let worker = format!("{name}.{}", &nonce[16..]);
+        let worker = worker_id(name).into();
         let shards = shared.keys.len();
         let bell = shared.bell();
         let claims = Claims { sequence: vec![1; shards], first: 0, kept: Vec::new() };
@@ -102,12 +93,7 @@ impl ListsConsumer {
         total.settled = settled;
         let metrics = self.shared.link.metrics();
         metrics.received.inc_by(total.deliveries.len() as u64);
-        for answer in &total.settled {
-            match answer {
-                Settled::Stale => metrics.stale.inc(),
-                _ => metrics.acked.inc(),
-            };
-        }
+        count_acks(metrics, &total.settled);
         Ok(total)
     }
 
@@ -140,18 +126,15 @@ impl ListsConsumer {
         mine: &[usize],
         max: usize,
     ) -> Result<Step> {
-        let now = self.shared.now();
-        let options = &self.shared.options;
-        let sequence = claims.sequence[shard];
-        let mut command = script::STEP.on(&self.shared.keys[shard]);
-        command.arg(&now).arg(&self.worker).arg(sequence).arg(max).arg(millis(self.lease));
-        command.arg(options.crash_budget).arg(options.memo_limit);
-        command.arg(millis(options.memo_age)).arg(mine.len());
-        for index in mine {
-            command.arg(&acks[*index].id).arg(acks[*index].token);
-        }
-        let answer = self.shared.link.run(&script::STEP, &command).await?;
-        let step = read(shard, answer)?;
+        let acks = mine.iter().map(|index| &acks[*index]);
+        let ask = Ask {
+            worker: Arc::clone(&self.worker),
+            lease: self.lease,
+            sequence: claims.sequence[shard],
+            max,
+            acks: acks.map(|ack| (ack.id.clone(), ack.token)).collect(),
+        };
+        let step = step(&self.shared, shard, ask).await?;
         // From here the claim is known; repeating it would bring the same once more.
         claims.sequence[shard] += 1;
         Ok(step)
@@ -178,20 +161,8 @@ impl ListsConsumer {
                 }
             }
         }
-        self.count(nacks, &settled);
+        count_nacks(self.shared.link.metrics(), nacks, &settled);
         Ok(settled)
-    }
-
-    fn count(&self, nacks: &[Nack], settled: &[Settled]) {
-        let metrics = self.shared.link.metrics();
-        for (nack, answer) in nacks.iter().zip(settled) {
-            match (answer, &nack.verdict) {
-                (Settled::Stale, _) => metrics.stale.inc(),
-                (Settled::Buried, _) => metrics.buried.inc(),
-                (_, Verdict::Release { .. }) => metrics.released.inc(),
-                _ => metrics.failed.inc(),
-            };
-        }
     }
 
     async fn drain(&self, held: &[Receipt]) -> Result<u64> {
@@ -208,7 +179,7 @@ impl ListsConsumer {
         for keys in &self.shared.keys {
             let now = self.shared.now();
             let mut command = script::DRAIN.on(keys);
-            command.arg(&now).arg(&self.worker);
+            command.arg(&now).arg(&*self.worker);
             released += answer::count(&self.shared.link.run(&script::DRAIN, &command).await?)?;
         }
         Ok(released)
@@ -330,16 +301,14 @@ pub(super) async fn sweep(queue: &Shared, shard: usize) -> Result<u64> {
 pub(super) async fn reclaim(queue: &Shared, shard: usize) -> Result<u64> {
     let mut reclaimed = 0;
     loop {
-        let now = queue.now();
         let before = count_reclaimed(queue, shard).await?;
-        let options = &queue.options;
-        let mut command = script::STEP.on(&queue.keys[shard]);
-        // The grace after a restart is the workers' affair: whoever recovers by hand means it.
-        command.arg(&now).arg("recover").arg(0).arg(0).arg(0).arg(options.crash_budget);
-        command.arg(options.memo_limit).arg(millis(options.memo_age)).arg(0);
-        let step = read(shard, queue.link.run(&script::STEP, &command).await?)?;
+        // The grace after a restart is the workers' affair: whoever recovers by hand means it, and
+        // says so with no lease.
+        let (worker, lease) = ("recover".into(), Duration::ZERO);
+        let ask = Ask { worker, lease, sequence: 0, max: 0, acks: Vec::new() };
+        let steps = call(queue, shard, &[ask]).await?;
         reclaimed += count_reclaimed(queue, shard).await? - before;
-        if step.wait.is_none_or(|wait| !wait.is_zero()) {
+        if steps.iter().all(|step| step.wait.is_none_or(|wait| !wait.is_zero())) {
             return Ok(reclaimed);
         }
     }
@@ -354,25 +323,10 @@ async fn count_reclaimed(queue: &Shared, shard: usize) -> Result<u64> {
     }
 }
 
-fn read(shard: usize, value: Value) -> Result<Step> {
-    let mut values = answer::list(value)?.into_iter();
-    let mut next = || values.next().ok_or(Error::Answer("too short a step"));
-    let wait = u64::try_from(answer::int(&next()?)?).ok().map(Duration::from_millis);
-    let paused = answer::int(&next()?)? == 1;
-    let left = answer::count(&next()?)?;
-    let settled = answer::settled(next()?)?;
-    let deliveries = answer::deliveries(shard, values)?;
-    Ok(Step { wait, paused, left, settled, deliveries })
-}
-
 fn verdict(verdict: &Verdict) -> (&'static str, Duration, &str) {
     match verdict {
         Verdict::Fail { delay, reason } => ("fail", *delay, reason),
         Verdict::Release { delay } => ("release", *delay, ""),
         Verdict::Bury { reason } => ("bury", Duration::ZERO, reason),
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -53,8 +53,7 @@ async fn one_shard(
     let mut call = script::PUBLISH.on(&queue.keys[shard]);
     call.arg(queue.now()).arg(queue.options.max_length.unwrap_or(0));
     for message in messages {
-        let delay = u64::try_from(message.delay.as_millis()).unwrap_or(u64::MAX);
-        call.arg(&message.id).arg(delay);
+        call.arg(&message.id).arg(script::millis(message.delay));
         call.arg(message.unique.as_deref().unwrap_or("")).arg(&message.payload);
     }
     let answer = match queue.options.durability {

@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use super::Shared;
-use crate::answer;
+use crate::answer::{self, Head};
 use crate::bell::{Blocker, SHORTEST};
 use crate::error::{Error, Result};
 use crate::hand::{Hand, count_acks, count_nacks, spread};
 use crate::link::Link;
 use crate::message::{Delivery, Exchange, Nack, Receipt, Settled, Verdict};
-use crate::queue::{Answer, Consumer, Renewer};
-use crate::script;
+use crate::queue::{Answer, Consumer, Renewer, worker_id};
+use crate::script::{self, millis};
 
 /// How long a worker blocks at a time: with its step and its sign of life it sends three commands
 /// in this time while nothing happens.
@@ -39,8 +37,7 @@ struct Element {
 
 impl PlainConsumer {
     pub(super) fn new(shared: Arc<Shared>, name: &str, lease: Duration) -> Self {
-        let nonce = Uuid::now_v7().simple().to_string();
-        let worker = format!("{name}.{}", &nonce[16..]);
+        let worker = worker_id(name);
         Self {
             processing: shared.keys.processing(&worker),
             blocker: Blocker::new(shared.link.server()),
@@ -67,11 +64,9 @@ impl PlainConsumer {
         // Not repeated here: an ack that was done would come back as stale.
         let answer = self.shared.link.run_once(&script::PLAIN_EXCHANGE, &call).await?;
         let mut values = answer::list(answer)?.into_iter();
+        let Head { wait: next_due, paused, left, settled } = answer::head(&mut values)?;
+        let settled = spread(acks.len(), &known, settled);
         let mut next = || values.next().ok_or(Error::Answer("too short a step"));
-        let next_due = u64::try_from(answer::int(&next()?)?).ok().map(Duration::from_millis);
-        let paused = answer::int(&next()?)? == 1;
-        let left = answer::count(&next()?)?;
-        let settled = spread(acks.len(), &known, answer::settled(next()?)?);
         let lost = (0..answer::count(&next()?)?).map(|_| answer::text(next()?));
         let lost: Vec<String> = lost.collect::<Result<_>>()?;
         let mut deliveries = Vec::new();
@@ -250,8 +245,4 @@ impl Renewer for PlainRenewer {
         // The lists of lost workers are looked for in every step.
         Box::pin(async { Ok(0) })
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

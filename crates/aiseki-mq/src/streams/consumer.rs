@@ -4,18 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::Value;
-use uuid::Uuid;
-
 use super::Shared;
-use crate::answer;
+use crate::answer::{self, Head};
 use crate::bell::{Blocker, SHORTEST};
 use crate::error::{Error, Result};
 use crate::hand::{Hand, count_acks, count_nacks, spread};
 use crate::link::Link;
 use crate::message::{Delivery, Exchange, Nack, Receipt, Settled, Verdict};
-use crate::queue::{Answer, Consumer, Renewer};
-use crate::script;
+use crate::queue::{Answer, Consumer, Renewer, worker_id};
+use crate::script::{self, millis};
+use redis::Value;
 
 /// How long a worker blocks at a time: with its step it sends two commands in this time while
 /// nothing happens.
@@ -41,9 +39,8 @@ struct Entry {
 
 impl StreamsConsumer {
     pub(super) fn new(shared: Arc<Shared>, name: &str, lease: Duration) -> Self {
-        let nonce = Uuid::now_v7().simple().to_string();
         Self {
-            worker: format!("{name}.{}", &nonce[16..]),
+            worker: worker_id(name),
             blocker: Blocker::new(shared.link.server()),
             hand: Hand::new(),
             paused: AtomicBool::new(false),
@@ -71,11 +68,8 @@ impl StreamsConsumer {
         }
         let answer = self.shared.link.run_once(&script::STREAMS_EXCHANGE, &call).await?;
         let mut values = answer::list(answer)?.into_iter();
-        let mut next = || values.next().ok_or(Error::Answer("too short a step"));
-        let next_due = u64::try_from(answer::int(&next()?)?).ok().map(Duration::from_millis);
-        let paused = answer::int(&next()?)? == 1;
-        let left = answer::int(&next()?)?;
-        let settled = spread(acks.len(), &known, answer::settled(next()?)?);
+        let Head { wait: next_due, paused, left, settled } = answer::head(&mut values)?;
+        let settled = spread(acks.len(), &known, settled);
         let mut deliveries = Vec::new();
         while let Some(token) = values.next() {
             deliveries.push(self.delivery(&token, &mut values)?);
@@ -246,8 +240,4 @@ impl Renewer for StreamsRenewer {
         // The group keeps account of what is out: an entry cannot be out without it.
         Box::pin(async { Ok(0) })
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::Receipt;
-use crate::queue::Renewer;
+use crate::queue::{Consumer, Renewer};
 
 /// The shortest time between two looks for messages without a lease.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
@@ -77,13 +77,14 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(renewer: Box<dyn Renewer>, held: Held, lease: Duration) -> Self {
+    pub(super) fn start(consumer: &dyn Consumer, held: Held, lease: Duration) -> Self {
+        let (renewer, worker) = (consumer.renewer(), consumer.worker().to_owned());
         let stop = CancellationToken::new();
         let token = stop.clone();
         let thread = std::thread::Builder::new().name("mq-leases".to_owned()).spawn(move || {
             match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-                Ok(runtime) => runtime.block_on(keep(renewer, held, lease, token)),
-                Err(error) => tracing::error!(%error, "leases cannot be renewed"),
+                Ok(runtime) => runtime.block_on(keep(renewer, &worker, held, lease, token)),
+                Err(error) => tracing::error!(worker, %error, "leases cannot be renewed"),
             }
         });
         Self { stop, thread: thread.ok() }
@@ -103,7 +104,13 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(mut renewer: Box<dyn Renewer>, held: Held, lease: Duration, stop: CancellationToken) {
+async fn keep(
+    mut renewer: Box<dyn Renewer>,
+    worker: &str,
+    held: Held,
+    lease: Duration,
+    stop: CancellationToken,
+) {
     let mut swept = Instant::now();
     loop {
         tokio::select! {
@@ -118,18 +125,20 @@ async fn keep(mut renewer: Box<dyn Renewer>, held: Held, lease: Duration, stop: 
             Ok(Ok(alive)) => {
                 let lost = held.renewed(&receipts, &alive, begin + lease);
                 if lost > 0 {
-                    tracing::warn!(lost, "leases are lost");
+                    tracing::warn!(worker, lost, "leases are lost");
                 }
             }
-            Ok(Err(error)) => tracing::warn!(%error, "leases are not renewed"),
-            Err(_) => tracing::warn!("leases are not renewed in time"),
+            Ok(Err(error)) => tracing::warn!(worker, %error, "leases are not renewed"),
+            Err(_) => tracing::warn!(worker, "leases are not renewed in time"),
         }
         held.expire(Instant::now());
         if swept.elapsed() >= SWEEP_EVERY.max(lease) {
             swept = Instant::now();
             match tokio::time::timeout(lease, renewer.sweep()).await {
-                Ok(Ok(found)) if found > 0 => tracing::warn!(found, "messages without a lease"),
-                Ok(Err(error)) => tracing::debug!(%error, "no sweep"),
+                Ok(Ok(found)) if found > 0 => {
+                    tracing::warn!(worker, found, "messages without a lease");
+                }
+                Ok(Err(error)) => tracing::debug!(worker, %error, "no sweep"),
                 Ok(Ok(_)) | Err(_) => {}
             }
         }

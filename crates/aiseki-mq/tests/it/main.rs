@@ -8,6 +8,8 @@ mod campaign;
 mod conformance;
 /// Workers that are killed or frozen, as processes.
 mod crash;
+/// Workers of one process that take one by one: their steps go together, and stay their own.
+mod desk;
 /// The doctor finds what is wrong, and nothing in what is right.
 mod doctor;
 /// A network that cuts, delays and loses answers, and a server that goes away or forgets.
@@ -20,5 +22,7 @@ mod model;
 mod platforms;
 /// The Lua itself: syntax, globals, and the part that others embed.
 mod scripts;
+/// What a worker counts and says.
+mod telemetry;
 /// The worker, on every engine.
 mod worker;

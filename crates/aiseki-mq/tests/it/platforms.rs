@@ -212,14 +212,34 @@ async fn tls_with_an_authority_of_ones_own_and_a_user_with_few_rights() {
     let findings = examine_server(&trusting).await.expect("examined");
     assert!(findings.iter().any(|each| each.text.contains("may not read")), "{findings:?}");
 
-    let stranger = ListsEngine::open(&server, "jobs");
-    let refused = tokio::time::timeout(SOON * 2, stranger.stats()).await.expect("an answer");
-    assert!(matches!(refused, Err(Error::Server(_))), "an unknown authority: {refused:?}");
+    nobody_waits_for_an_unknown_authority(ListsEngine::open(&server, "jobs")).await;
     let elsewhere = QueueName::new("{other}:jobs").expect("a name");
     let elsewhere = Lists::new(&trusting, elsewhere, ListsOptions::default());
     let refused = elsewhere.publish(&[Message::new("x")]).await;
     assert!(matches!(&refused, Err(Error::Server(_))), "a key of others: {refused:?}");
     assert!(take(&elsewhere_consumer(&trusting), 1).await.is_empty());
+}
+
+/// It would not become known by trying again: each path says so at once, and a worker ends.
+async fn nobody_waits_for_an_unknown_authority(queue: Arc<dyn Queue>) {
+    let worker = Worker::new(Arc::clone(&queue), |_| async { Outcome::Ack });
+    let paths = async {
+        let message = [Message::new("x")];
+        let consumer = queue.consumer("w", LONG).expect("a consumer");
+        [
+            queue.stats().await.map(|_| ()),
+            queue.publish(&message).await.map(|_| ()),
+            consumer.exchange(&[], 1).await.map(|_| ()),
+            consumer.wait(LONG).await,
+            worker.run(CancellationToken::new()).await.map(|_| ()),
+        ]
+    };
+    // One operation alone would be tried again for as long as this.
+    for refused in tokio::time::timeout(SOON, paths).await.expect("at once") {
+        assert!(matches!(&refused, Err(error @ Error::Untrusted(_)) if !error.is_passing()));
+        let text = refused.expect_err("refused").to_string();
+        assert!(text.contains("not trusted") && text.contains("UnknownIssuer"), "{text}");
+    }
 }
 
 fn elsewhere_consumer(server: &Server) -> Arc<dyn aiseki_mq::Consumer> {

@@ -1,15 +1,18 @@
 //! `aiseki mq bench`: what a queue does on this machine and this server.
 
+mod idle;
+mod loaded;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_mq::{Message, Queue, Receipt};
+use aiseki_mq::{Message, Queue, Receipt, Server};
 use clap::Args;
 use clap::ValueEnum as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{At, Engine, Failure, Limits, failed, output, usage};
+use super::{At, Engine, Failure, Limits, failed, output, read_duration, usage};
 use crate::config::Environment;
 
 /// A lease that nothing in a measurement outlives.
@@ -21,7 +24,8 @@ const PUBLISH_BATCH: usize = 1_000;
 #[derive(Args)]
 #[command(after_help = "\
 Works in queues of its own, named bench:…, and removes what it made. One consumer publishes and \
-receives as fast as it can; the figures are those of this machine, this server and its persistence.")]
+receives as fast as it can; the figures are those of this machine, this server and its persistence. \
+--ready, --in-flight, --blocked and --idle measure more, and want a server that nobody else uses.")]
 pub(super) struct Bench {
     /// How many messages
     #[arg(long, value_name = "N", default_value_t = 200_000)]
@@ -48,8 +52,24 @@ pub(super) struct Bench {
     consumers: usize,
 
     /// How many consumers receive one by one at the same time
-    #[arg(long, value_name = "N", default_value_t = 16)]
+    #[arg(long, value_name = "N", default_value_t = 32)]
     single_consumers: usize,
+
+    /// Time acks with so many messages ready, and in an empty queue
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    ready: usize,
+
+    /// Time acks with so many messages out with a worker, and in an empty queue
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    in_flight: usize,
+
+    /// Time the commands of others with so many idle workers, and without any
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    blocked: usize,
+
+    /// Count the commands of one idle worker for so long
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = read_duration)]
+    idle: Duration,
 
     /// Only the engine of --engine, instead of all
     #[arg(long)]
@@ -67,6 +87,9 @@ struct Figures {
     one_by_one: f64,
     p50_ms: f64,
     p99_ms: f64,
+    loaded: Option<loaded::Loaded>,
+    others: Option<idle::Others>,
+    idle_per_second: Option<f64>,
 }
 
 impl Bench {
@@ -98,7 +121,8 @@ impl Bench {
                     format!("{:.3} ms", each.p99_ms),
                 ]
             });
-            output::table(["ENGINE", "PUBLISH", "RECEIVE+ACK", "ONE BY ONE", "P50", "P99"], rows)
+            let header = ["ENGINE", "PUBLISH", "RECEIVE+ACK", "ONE BY ONE", "P50", "P99"];
+            output::table(header, rows) + &all.iter().map(more).collect::<String>()
         })
     }
 
@@ -117,7 +141,43 @@ impl Bench {
         progress(engine, "latency");
         let (p50_ms, p99_ms) = self.latency(&queue).await.map_err(failed)?;
         queue.erase().await.map_err(failed)?;
-        Ok(Figures { engine, publish, receive, one_by_one, p50_ms, p99_ms })
+        let server = at.server(environment)?;
+        let more = self.more(engine, &server, &queue).await;
+        queue.erase().await.map_err(failed)?;
+        let (loaded, others, idle_per_second) = more.map_err(failed)?;
+        Ok(Figures {
+            engine,
+            publish,
+            receive,
+            one_by_one,
+            p50_ms,
+            p99_ms,
+            loaded,
+            others,
+            idle_per_second,
+        })
+    }
+
+    async fn more(
+        &self,
+        engine: Engine,
+        server: &Server,
+        queue: &Arc<dyn Queue>,
+    ) -> aiseki_mq::Result<(Option<loaded::Loaded>, Option<idle::Others>, Option<f64>)> {
+        let (mut loaded, mut others, mut idle_per_second) = (None, None, None);
+        if self.ready > 0 || self.in_flight > 0 {
+            progress(engine, "acks in a full queue");
+            loaded = Some(loaded::measure(self, queue).await?);
+        }
+        if self.blocked > 0 {
+            progress(engine, "others beside blocked workers");
+            others = Some(idle::others(self, server, queue).await?);
+        }
+        if !self.idle.is_zero() {
+            progress(engine, "an idle worker");
+            idle_per_second = Some(idle::commands(self, server, queue).await?);
+        }
+        Ok((loaded, others, idle_per_second))
     }
 
     async fn in_batches(&self, queue: &Arc<dyn Queue>) -> aiseki_mq::Result<(f64, f64)> {
@@ -175,21 +235,31 @@ impl Bench {
             }
             consumer.drain(&[]).await
         });
-        let mut latencies = Vec::with_capacity(samples);
-        for _ in 0..samples {
-            // Until the worker blocks again: it is the idle worker that is measured.
-            tokio::time::sleep(Duration::from_millis(2)).await;
-            let begin = Instant::now();
-            queue.publish(&[Message::new(vec![b'x'; self.payload])]).await?;
-            let Some(received) = answers.recv().await else { break };
-            latencies.push((received - begin).as_secs_f64() * 1_000.0);
-        }
-        drop(answers);
+        // A task, as the consumer is: the thread that waits for the whole measurement would have to be
+        // woken for each message.
+        let (queue, payload) = (Arc::clone(queue), self.payload);
+        let publishing = tokio::spawn(async move {
+            let mut latencies = Vec::with_capacity(samples);
+            for _ in 0..samples {
+                // Until the worker blocks again: it is the idle worker that is measured.
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                let begin = Instant::now();
+                queue.publish(&[Message::new(vec![b'x'; payload])]).await?;
+                let Some(received) = answers.recv().await else { break };
+                latencies.push((received - begin).as_secs_f64() * 1_000.0);
+            }
+            Ok::<_, aiseki_mq::Error>(latencies)
+        });
+        let mut latencies = publishing.await.unwrap_or_else(|_| Ok(Vec::new()))?;
         let _ = receiving.await;
-        latencies.sort_by(f64::total_cmp);
-        let at = |hundredths: usize| latencies.get(latencies.len() * hundredths / 100).copied();
-        Ok((at(50).unwrap_or_default(), at(99).unwrap_or_default()))
+        Ok((percentile(&mut latencies, 50), percentile(&mut latencies, 99)))
     }
+}
+
+/// What so many of a hundred are not above; 0 when there are none.
+fn percentile(times: &mut [f64], hundredths: usize) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() * hundredths / 100).copied().unwrap_or_default()
 }
 
 /// Messages a second, received and acked by these consumers.
@@ -243,13 +313,40 @@ fn name(engine: Engine) -> String {
     engine.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
+/// What was asked for beyond the table, a line each.
+fn more(figures: &Figures) -> String {
+    let loaded = figures.loaded.as_ref().map(|loaded::Loaded { empty_ms, loaded_ms }| {
+        format!("ack p99 {loaded_ms:.3} ms, in an empty queue {empty_ms:.3} ms")
+    });
+    let others = figures.others.as_ref().map(|idle::Others { alone_ms, blocked_ms }| {
+        format!("PING p99 {blocked_ms:.3} ms beside blocked workers, without {alone_ms:.3} ms")
+    });
+    let idle = figures.idle_per_second;
+    let idle = idle.map(|count| format!("an idle worker sends {count:.2} commands a second"));
+    let name = name(figures.engine);
+    let lines = [loaded, others, idle].into_iter().flatten();
+    lines.flat_map(|line| [name.clone(), ": ".to_owned(), line, "\n".to_owned()]).collect()
+}
+
 fn as_json(figures: &Figures) -> Value {
-    json!({
+    let mut json = json!({
         "engine": name(figures.engine),
         "publish_per_second": figures.publish.round(),
         "receive_per_second": figures.receive.round(),
         "one_by_one_per_second": figures.one_by_one.round(),
         "latency_p50_ms": figures.p50_ms,
         "latency_p99_ms": figures.p99_ms,
-    })
+    });
+    if let Some(loaded::Loaded { empty_ms, loaded_ms }) = figures.loaded {
+        json["ack_p99_ms"] = json!(loaded_ms);
+        json["ack_p99_empty_ms"] = json!(empty_ms);
+    }
+    if let Some(idle::Others { alone_ms, blocked_ms }) = figures.others {
+        json["ping_p99_blocked_ms"] = json!(blocked_ms);
+        json["ping_p99_ms"] = json!(alone_ms);
+    }
+    if let Some(count) = figures.idle_per_second {
+        json["idle_commands_per_second"] = json!(count);
+    }
+    json
 }
