@@ -29,6 +29,8 @@ pub trait RecordStore: Send + Sync {
     /// The rooms that ended within the last `within`, with everybody who ever sat in them; of very
     /// many, the latest.
     fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>>;
+    /// Everybody who ever sat in each of these rooms, of those that were written.
+    fn people_of(&self, rooms: Vec<RoomId>) -> Pending<'_, Vec<Sitters>>;
     /// Notes that these two are never seated together again.
     fn add_block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()>;
     /// Who blocked whom, in the order of their ids, after `after`, at most `limit`.
@@ -43,6 +45,9 @@ pub trait RecordStore: Send + Sync {
 
 /// A room that ended, and its people by seat. The flag says whether each left by themselves.
 pub type EndedRoom = (RoomId, Vec<(SessionId, bool)>);
+
+/// A room and its people by seat: whether each left by themselves, or nothing while they sit there.
+pub type Sitters = (RoomId, Vec<(SessionId, Option<bool>)>);
 
 /// What became of a room that was to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

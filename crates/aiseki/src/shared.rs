@@ -44,6 +44,8 @@ pub trait WaitingStore: Send + Sync {
     /// People hold no seat in their rooms any more. Whoever sat there until now has parted from
     /// everybody else who did.
     fn vacate(&self, rooms: Vec<Leaving>) -> Pending<'_, ()>;
+    /// A page of all seats in rooms that are confirmed; the first begins at 0.
+    fn seats(&self, from: u64) -> Pending<'_, SeatPage>;
     /// Gives people the seats that they hold by the records.
     fn restore_seats(&self, seats: Vec<(SessionId, Seat)>) -> Pending<'_, ()>;
     /// The two of each pair are never seated together again.
@@ -152,6 +154,15 @@ pub struct Tick {
     pub due_in: Option<Millis>,
     /// How many announcements the store has made since it began.
     pub announced: u64,
+}
+
+/// A page of seats, and where the next begins; none at the end. A seat may come twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatPage {
+    /// Who sits where.
+    pub seats: Vec<(SessionId, RoomId)>,
+    /// The next page.
+    pub next: Option<u64>,
 }
 
 /// A place in a queue, as the store writes it.

@@ -1,10 +1,11 @@
 //! What every server does without being asked: what is due, seats that are missing, what another
 //! server left half done.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aiseki_lobby::{IdleReason, LARGEST_ROOM, Millis};
+use aiseki_lobby::{IdleReason, LARGEST_ROOM, Millis, RoomId, SessionId};
 
 use super::{Leaving, PEOPLE_AT_ONCE, SharedLobby, WaitingStore};
 use crate::clock::Stopwatch;
@@ -17,6 +18,8 @@ const SHORTEST: Duration = Duration::from_millis(20);
 const SEATS: Duration = Duration::from_secs(1);
 /// How often rooms that ended lately are looked at again, and how lately.
 const ENDED: (Duration, Millis) = (Duration::from_secs(10), 120_000);
+/// Who has not looked at them for longer than this may have missed some.
+const MISSED: Duration = Duration::from_secs(60);
 
 /// Called when announcements may have been missed.
 type OnMissed = Box<dyn Fn() + Send + Sync>;
@@ -85,12 +88,31 @@ impl Keeper {
     }
 
     /// Repeats for ever what a server may have left half done: the room ended in the records, and its
-    /// people were not told.
+    /// people were not told. When nobody can say since when, all seats are compared with the records.
     pub async fn keep_endings(self: Arc<Self>) {
+        let mut repeated: Option<Stopwatch> = None;
         loop {
-            let _ = self.repeat_endings().await;
-            tokio::time::sleep(ENDED.0).await;
+            let since = repeated.as_ref().map(Stopwatch::elapsed);
+            if since.is_none_or(|since| since >= MISSED) {
+                self.lobby.doubt_seats();
+            }
+            if since.is_none_or(|since| since >= ENDED.0) || self.lobby.doubts_seats() {
+                let begun = Stopwatch::start();
+                repeated = self.look_at_endings().await.ok().map(|()| begun);
+            }
+            tokio::time::sleep(SEATS).await;
         }
+    }
+
+    /// Repeats the endings of late, and compares all seats when they are in doubt.
+    async fn look_at_endings(&self) -> Result<(), Unavailable> {
+        // An outage is noticed also while no room ends.
+        self.waiting.runs().await?;
+        self.repeat_endings().await?;
+        if self.lobby.take_doubt() {
+            self.compare_seats().await.inspect_err(|_| self.lobby.doubt_seats())?;
+        }
+        Ok(())
     }
 
     /// Looks once whether the waiting store has all live seats, and reads them back when it has not,
@@ -132,16 +154,57 @@ impl Keeper {
         }
     }
 
+    /// Takes every seat of the waiting store that has been given up by the records. The seat is read
+    /// before its record, and nobody sits twice in the same room, so nothing that goes on meanwhile is
+    /// taken for an ending.
+    async fn compare_seats(&self) -> Result<(), Unavailable> {
+        let (mut from, mut taken) = (Some(0), 0);
+        while let Some(cursor) = from {
+            let page = self.waiting.seats(cursor).await?;
+            from = page.next;
+            let mut rooms: Vec<RoomId> = page.seats.iter().map(|(_, room)| *room).collect();
+            rooms.sort_unstable();
+            rooms.dedup();
+            let seats: HashSet<(SessionId, RoomId)> = page.seats.into_iter().collect();
+            let mut leaving = Vec::new();
+            for (room, people) in self.records.people_of(rooms).await? {
+                let (gone, others): (Vec<_>, Vec<_>) =
+                    people.into_iter().partition(|(_, left)| left.is_some());
+                let ghosts = gone.iter().filter(|(session, _)| seats.contains(&(*session, room)));
+                let ghosts = ghosts.count();
+                if ghosts > 0 {
+                    taken += ghosts;
+                    let people = gone.into_iter().map(|(it, left)| (it, why(left == Some(true))));
+                    let others = others.into_iter().map(|(session, _)| session).collect();
+                    leaving.push(Leaving { room, people: people.collect(), others });
+                }
+            }
+            self.vacate(&leaving).await?;
+        }
+        if taken > 0 {
+            tracing::info!(seats = taken, "seats that had been given up in an outage were taken");
+        }
+        Ok(())
+    }
+
     async fn repeat_endings(&self) -> Result<(), Unavailable> {
         let mut rooms = Vec::new();
         for (room, people) in self.records.lately_ended(ENDED.1).await? {
-            let why = |left| if left { IdleReason::Left } else { IdleReason::RoomClosed };
             let people = people.into_iter().map(|(session, left)| (session, why(left))).collect();
             rooms.push(Leaving { room, people, others: Vec::new() });
         }
+        self.vacate(&rooms).await
+    }
+
+    async fn vacate(&self, rooms: &[Leaving]) -> Result<(), Unavailable> {
         for some in rooms.chunks(PEOPLE_AT_ONCE / usize::from(LARGEST_ROOM)) {
             self.waiting.vacate(some.to_vec()).await?;
         }
         Ok(())
     }
+}
+
+/// Why somebody is idle, who left by themselves or lost the seat with the room.
+fn why(left: bool) -> IdleReason {
+    if left { IdleReason::Left } else { IdleReason::RoomClosed }
 }

@@ -28,6 +28,8 @@ pub struct SharedLobby {
     /// Joins that hold their answer.
     held: Mutex<HashMap<SessionId, Vec<oneshot::Sender<()>>>>,
     seats: SeatsKnown,
+    /// Whether the waiting store may have seats that were given up in an outage.
+    seats_doubted: AtomicBool,
     /// Whether rooms can be written, as far as this server knows.
     recording: AtomicBool,
     /// Who is connected to rooms here, when there are rooms to talk in: somebody banned is removed.
@@ -52,6 +54,7 @@ impl SharedLobby {
             hold,
             held: Mutex::default(),
             seats: SeatsKnown::default(),
+            seats_doubted: AtomicBool::new(true),
             recording: AtomicBool::new(false),
             rooms,
         }
@@ -97,6 +100,26 @@ impl SharedLobby {
     /// All live seats are known to be in the waiting store, or not.
     pub fn set_seats_known(&self, run: Option<String>) {
         *self.seats.0.lock().unwrap_or_else(PoisonError::into_inner) = run;
+    }
+
+    /// Somebody may sit in the waiting store who has given up the seat by the records.
+    pub(super) fn doubt_seats(&self) {
+        self.seats_doubted.store(true, Ordering::Release);
+    }
+
+    pub(super) fn doubts_seats(&self) -> bool {
+        self.seats_doubted.load(Ordering::Acquire)
+    }
+
+    /// Whether there was a doubt, which whoever asks now has to settle.
+    pub(super) fn take_doubt(&self) -> bool {
+        self.seats_doubted.swap(false, Ordering::AcqRel)
+    }
+
+    /// People have given up seats by the records, and now by the waiting store.
+    async fn tell_departure(&self, leaving: Leaving) -> Result<(), Unavailable> {
+        // A room that goes on is not among those whose endings are repeated.
+        self.waiting.vacate(vec![leaving]).await.inspect_err(|_| self.doubt_seats())
     }
 
     /// While the waiting store may lack seats, the records are asked for this person's.
@@ -174,7 +197,7 @@ impl SharedLobby {
         for (session, seat) in self.records.seats_of(sessions).await? {
             let departure = self.records.give_up_seat(session, seat.room).await?;
             let leaving = Leaving::departed(seat.room, session, IdleReason::Banned, departure);
-            self.waiting.vacate(vec![leaving]).await?;
+            self.tell_departure(leaving).await?;
         }
         Ok(())
     }
@@ -265,7 +288,7 @@ impl LobbyStore for SharedLobby {
             failpoint::reach("before-vacate");
             // Also when the records knew it already: a server may have ended between the two.
             let leaving = Leaving::departed(room, session, IdleReason::Left, departure);
-            self.waiting.vacate(vec![leaving]).await?;
+            self.tell_departure(leaving).await?;
             Ok(vacate)
         })
     }
@@ -281,7 +304,7 @@ impl LobbyStore for SharedLobby {
     fn close_room(&self, room: RoomId) -> Pending<'_, bool> {
         Box::pin(async move {
             let Some(people) = self.records.end_room(room).await? else { return Ok(false) };
-            self.waiting.vacate(vec![Leaving::ended(room, people)]).await?;
+            self.tell_departure(Leaving::ended(room, people)).await?;
             Ok(true)
         })
     }

@@ -35,7 +35,7 @@ pub use url::BadDatabaseUrl;
 use self::link::Link;
 use self::url::Address;
 use crate::port::{Pending, Unavailable};
-use crate::records::{Departure, EndedRoom, RecordStore, Written};
+use crate::records::{Departure, EndedRoom, RecordStore, Sitters, Written};
 use crate::sessions::SessionKey;
 
 /// Connections of a server, at most. One statement writes hundreds of rooms, so a server needs few, and
@@ -148,6 +148,10 @@ impl RecordStore for PostgresStore {
 
     fn lately_ended(&self, within: Millis) -> Pending<'_, Vec<EndedRoom>> {
         Box::pin(seats::lately_ended(&self.link, within))
+    }
+
+    fn people_of(&self, rooms: Vec<RoomId>) -> Pending<'_, Vec<Sitters>> {
+        Box::pin(async move { seats::people_of(&self.link, &rooms).await })
     }
 
     fn add_block(&self, by: SessionId, whom: SessionId) -> Pending<'_, ()> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::link::{Cause, Link};
 use super::{millis, rows, small, sql, uuid};
 use crate::port::Unavailable;
-use crate::records::{Departure, EndedRoom};
+use crate::records::{Departure, EndedRoom, Sitters};
 
 /// A room needs so many people to go on.
 const PEOPLE: i64 = 2;
@@ -117,18 +117,37 @@ pub(super) async fn lately_ended(
     let within = i64::try_from(within.min(365 * 24 * 3_600_000)).unwrap_or(i64::MAX);
     link.ask("reading the rooms that ended lately", async |client| {
         let statement = client.prepare_cached(sql::LATELY_ENDED).await?;
-        let mut ended: Vec<EndedRoom> = Vec::new();
-        for row in client.query(&statement, &[&within, &LATELY_ENDED]).await? {
-            let room = RoomId(row.get::<_, Uuid>(0).into_bytes());
-            let person = (session(&row, 1), row.get(2));
-            match ended.last_mut().filter(|(last, _)| *last == room) {
-                Some((_, people)) => people.push(person),
-                None => ended.push((room, vec![person])),
-            }
-        }
-        Ok(ended)
+        let rows = client.query(&statement, &[&within, &LATELY_ENDED]).await?;
+        Ok(by_room(&rows, |row| row.get(2)))
     })
     .await
+}
+
+pub(super) async fn people_of(link: &Link, rooms: &[RoomId]) -> Result<Vec<Sitters>, Unavailable> {
+    if rooms.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = rooms.iter().map(|room| uuid(room.0)).collect();
+    link.ask("reading the people of rooms", async |client| {
+        let statement = client.prepare_cached(sql::PEOPLE_OF).await?;
+        let rows = client.query(&statement, &[&ids]).await?;
+        Ok(by_room(&rows, |row| row.get::<_, bool>(2).then(|| row.get(3))))
+    })
+    .await
+}
+
+/// Rows of a room and a session each, which are in the order of rooms, with what is to be known of each.
+fn by_room<T>(rows: &[Row], of: impl Fn(&Row) -> T) -> Vec<(RoomId, Vec<(SessionId, T)>)> {
+    let mut rooms: Vec<(RoomId, Vec<(SessionId, T)>)> = Vec::new();
+    for row in rows {
+        let room = RoomId(row.get::<_, Uuid>(0).into_bytes());
+        let person = (session(row, 1), of(row));
+        match rooms.last_mut().filter(|(last, _)| *last == room) {
+            Some((_, people)) => people.push(person),
+            None => rooms.push((room, vec![person])),
+        }
+    }
+    rooms
 }
 
 pub(super) async fn ping(link: &Link) -> Result<(), Unavailable> {

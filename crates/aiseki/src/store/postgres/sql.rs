@@ -14,6 +14,7 @@ pub const STATEMENTS: &[(&str, &str)] = &[
     ("GIVE_UP_SEAT", GIVE_UP_SEAT),
     ("END_ROOM", END_ROOM),
     ("LATELY_ENDED", LATELY_ENDED),
+    ("PEOPLE_OF", PEOPLE_OF),
     ("PING", PING),
     ("CONVERSATION", CONVERSATION),
     ("LIVE_CONVERSATIONS", LIVE_CONVERSATIONS),
@@ -151,6 +152,12 @@ pub(super) const LATELY_ENDED: &str = "
         ORDER BY ended_at DESC LIMIT $2
     ) AS ended JOIN participants ON conversation_id = id
     ORDER BY ended_at DESC, id, seat";
+
+/// The people of the rooms $1, whether they have left, and whether by themselves.
+pub(super) const PEOPLE_OF: &str = "
+    SELECT conversation_id, session_id, left_at IS NOT NULL, coalesce(left_reason = 'left', false)
+    FROM participants WHERE conversation_id = ANY ($1::uuid[])
+    ORDER BY conversation_id, seat";
 
 /// Whether the database can only be read: one that follows another, or that an administrator has closed
 /// for maintenance.

@@ -13,13 +13,13 @@ use crate::clock::Stopwatch;
 use crate::matching::{Join, NotEntered, QueueLength, TurnedAway};
 use crate::port::{Pending, Unavailable};
 use crate::rate_limit::{AddressGroup, Limited};
-use crate::shared::{Entry, Leaving, Place, Runs, Tick, WaitingStore};
+use crate::shared::{Entry, Leaving, Place, Runs, SeatPage, Tick, WaitingStore};
 
 /// People looked at, and topics, in one tick at most.
 const TICK: (usize, usize) = (250, 64);
 /// People taken out in one step, at most.
 const OUT_AT_ONCE: usize = 250;
-/// People in one page of addresses.
+/// People in one page of addresses, and keys in one of seats.
 const PAGE: usize = 500;
 /// How long one server may take to read the seats back before another may begin, in ms.
 const READ_BACK: u64 = 30_000;
@@ -142,6 +142,26 @@ impl WaitingStore for RedisStore {
                 }
             }
             self.inner.run_step(&scripts::VACATE, &call, When::There).await.map(|_| ())
+        })
+    }
+
+    fn seats(&self, from: u64) -> Pending<'_, SeatPage> {
+        Box::pin(async move {
+            let mut call = scripts::DOCTOR_KEYS.on(&[self.inner.keys.state().to_owned()]);
+            call.arg(from).arg(PAGE);
+            let mut words = self.inner.run(&scripts::DOCTOR_KEYS, &call, When::Always).await?;
+            let read = |words: &mut Words| {
+                let next = Some(words.number()?).filter(|next| *next != 0);
+                let mut seats = Vec::new();
+                while !words.is_empty() {
+                    let (kind, session, rest) = (words.text()?, words.session()?, words.text()?);
+                    if kind == "seat" {
+                        seats.push((session, words::room(&rest)?));
+                    }
+                }
+                Ok(SeatPage { seats, next })
+            };
+            read(&mut words).map_err(unreadable)
         })
     }
 

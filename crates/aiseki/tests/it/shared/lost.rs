@@ -179,3 +179,60 @@ async fn a_room_that_no_server_wrote_in_time_is_undone_by_whoever_looks_next() {
     assert_eq!(pair.sql("SELECT count(*) FROM conversations WHERE ended_at IS NULL"), "1");
     pair.sound().await;
 }
+
+/// All servers were dead, or Redis was away, for hours: whatever ended in the records is not repeated
+/// by how lately it was.
+const HOURS_AGO: &str = "UPDATE participants SET left_at = left_at - interval '9 hours',
+        joined_at = joined_at - interval '9 hours';
+    UPDATE conversations SET ended_at = ended_at - interval '9 hours',
+        created_at = created_at - interval '9 hours'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_leaves_while_redis_is_away_for_hours_has_no_seat_when_it_is_back() {
+    let plan = Plan::new().redis(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut pair = plan.start().await;
+    let topic = pair.topic("t").await;
+    let (two, ended) = pair.seated(topic, 2).await;
+    let (three, goes_on) = pair.seated(topic, 3).await;
+    pair.redis.kill();
+    for (person, room) in [(&two[0], &ended), (&three[0], &goes_on)] {
+        assert_eq!(person.leave(room).await.status, 503);
+    }
+    assert_eq!(pair.sql("SELECT count(*) FROM participants WHERE left_at IS NULL"), "2");
+    pair.sql(HOURS_AGO);
+    pair.redis.boot().expect("it starts again");
+    for (person, reason) in [(&two[0], "left"), (&two[1], "room_closed"), (&three[0], "left")] {
+        let state = person.becomes("idle").await;
+        assert_eq!(state, json!({ "status": "idle", "reason": reason }));
+    }
+    for person in &three[1..] {
+        assert_eq!(person.becomes("matched").await["room_id"], goes_on);
+    }
+    pair.sound().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_starts_takes_seats_that_ended_while_all_were_dead() {
+    let mut pair = Plan::new().start().await;
+    let topic = pair.topic("t").await;
+    let (people, _) = pair.seated(topic, 2).await;
+    let (others, room) = pair.seated(topic, 2).await;
+    pair.kill(0).await;
+    pair.kill(1).await;
+    let people_of = people.iter().map(|person| format!("'{}'", person.session()));
+    let people_of = people_of.collect::<Vec<_>>().join(", ");
+    pair.sql(&format!(
+        "UPDATE participants SET left_at = now(), left_reason = 'room_closed'
+             WHERE session_id IN ({people_of});
+         UPDATE conversations SET ended_at = now() WHERE id IN
+             (SELECT conversation_id FROM participants WHERE left_at IS NOT NULL)"
+    ));
+    pair.sql(HOURS_AGO);
+    pair.start(1).await;
+    for person in &people {
+        let state = pair.at(1, person).becomes("idle").await;
+        assert_eq!(state, json!({ "status": "idle", "reason": "room_closed" }));
+    }
+    assert_eq!(pair.at(1, &others[0]).becomes("matched").await["room_id"], room);
+    pair.sound().await;
+}
