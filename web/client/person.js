@@ -199,9 +199,10 @@ export class Person {
   /**
    * Enters the room that one is seated in.
    * @param {string} roomId
-   * @param {RoomHandlers} handlers
+   * @param {RoomHandlers} [handlers]
+   * @throws {AisekiError} `no_websocket`: there is none here, and the person was given none
    */
-  enter(roomId, handlers) {
+  enter(roomId, handlers = {}) {
     return new Room(this, roomId, handlers);
   }
 
