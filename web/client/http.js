@@ -15,6 +15,7 @@ const CLOCKS_AGREE_MS = 3_000;
  * @property {number} [timeoutMs]
  * @property {number} [retries] further attempts when the server is away; only for calls that may be
  *   repeated
+ * @property {(response: Response) => Promise<any>} [read] what the answer says, if not its JSON
  */
 
 /** Calls one server, as one person or operator. */
@@ -110,10 +111,10 @@ export class Http {
    * @throws {AisekiError}
    */
   async call(method, path, options = {}) {
-    const { retries = 0, signal } = options;
+    const { retries = 0, signal, read = content } = options;
     for (let failures = 1; ; failures += 1) {
       try {
-        return await this.answer(method, path, content, options);
+        return await this.answer(method, path, read, options);
       } catch (error) {
         if (!(error instanceof AisekiError)) throw error;
         if (!error.isPassing || failures > retries || signal?.aborted) throw error;
