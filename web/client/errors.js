@@ -4,8 +4,9 @@
 
 /**
  * A call that was refused, or that got no answer. `code` is a word of the server's contract
- * (`rate_limited`, `banned`, …) or one of `network` (no answer came), `timeout` (none in time) and
- * `unreadable` (something that is not aiseki answered).
+ * (`rate_limited`, `banned`, …) or one of `network` (no answer came), `timeout` (none in time),
+ * `unreadable` (something that is not aiseki answered) and `no_websocket` (there is none here, and a
+ * room needs one).
  */
 export class AisekiError extends Error {
   /**

@@ -15,6 +15,7 @@ const CLOCKS_AGREE_MS = 3_000;
  * @property {number} [timeoutMs]
  * @property {number} [retries] further attempts when the server is away; only for calls that may be
  *   repeated
+ * @property {(response: Response) => Promise<any>} [read] what the answer says, if not its JSON
  */
 
 /** Calls one server, as one person or operator. */
@@ -45,14 +46,17 @@ export class Http {
   }
 
   /**
-   * The answer itself; refusals are thrown.
+   * What an answer says, as `read` makes it out; refusals are thrown. The signal and the time limit
+   * hold until it is read to its end, so that they end a stream too.
+   * @template T
    * @param {string} method
    * @param {string} path
+   * @param {(response: Response) => Promise<T>} read
    * @param {CallOptions} [options]
-   * @returns {Promise<Response>}
+   * @returns {Promise<T>}
    * @throws {AisekiError}
    */
-  async answer(method, path, { body, signal, timeoutMs = TIMEOUT_MS } = {}) {
+  async answer(method, path, read, { body, signal, timeoutMs = TIMEOUT_MS } = {}) {
     /** @type {Record<string, string>} */
     const headers = {};
     if (this.token) headers.Authorization = `Bearer ${this.token}`;
@@ -76,13 +80,16 @@ export class Http {
       });
       this.#compareClocks(response.headers.get("Date"));
       if (!response.ok) throw await refusal(response);
-      return response;
+      return await read(response);
     } catch (error) {
       if (error instanceof AisekiError) throw error;
       if (late.aborted) throw new AisekiError("timeout", "no answer in time", { cause: error });
-      throw new AisekiError("network", "no answer", { cause: error });
+      if (error instanceof SyntaxError) {
+        throw new AisekiError("unreadable", "an answer that is no JSON", { cause: error });
+      }
+      throw new AisekiError("network", "no answer, or none to its end", { cause: error });
     } finally {
-      signal?.removeEventListener("abort", stop);
+      for (const each of [late, signal]) each?.removeEventListener("abort", stop);
     }
   }
 
@@ -104,20 +111,20 @@ export class Http {
    * @throws {AisekiError}
    */
   async call(method, path, options = {}) {
-    const { retries = 0, signal } = options;
+    const { retries = 0, signal, read = content } = options;
     for (let failures = 1; ; failures += 1) {
       try {
-        const response = await this.answer(method, path, options);
-        if (response.status === 204) return undefined;
-        return await response.json();
-      } catch (cause) {
-        const error =
-          cause instanceof AisekiError
-            ? cause
-            : new AisekiError("unreadable", "an answer that is no JSON", { cause });
+        return await this.answer(method, path, read, options);
+      } catch (error) {
+        if (!(error instanceof AisekiError)) throw error;
         if (!error.isPassing || failures > retries || signal?.aborted) throw error;
         await new Nap().sleep(delayMs(failures, error.retryAfterMs));
       }
     }
   }
+}
+
+/** @param {Response} response */
+async function content(response) {
+  return response.status === 204 ? undefined : response.json();
 }

@@ -141,8 +141,8 @@ export class Operator {
    * The server's metrics, as text.
    * @returns {Promise<string>}
    */
-  async metrics() {
-    return (await this.http.answer("GET", "metrics")).text();
+  metrics() {
+    return this.http.answer("GET", "metrics", (response) => response.text());
   }
 }
 

@@ -70,7 +70,7 @@ const RETRIES = 3;
 
 /** A person, as the server knows one by token or cookie. */
 export class Person {
-  /** @type {Promise<void> | undefined} */
+  /** @type {Promise<{ isNew: boolean }> | undefined} */
   #becoming;
 
   /** @param {PersonOptions} options */
@@ -92,6 +92,7 @@ export class Person {
 
   /**
    * Becomes somebody, or renews who one is for thirty days. Calls at the same time are one.
+   * @returns {Promise<{ isNew: boolean }>} `isNew`: somebody who was nobody before, and so is idle
    * @throws {AisekiError} `rate_limited`: too many new people from this address
    */
   session() {
@@ -101,12 +102,16 @@ export class Person {
 
   async #become() {
     const call = async () => {
-      const { token } = await this.http.call("POST", "api/session", { retries: RETRIES });
+      const { status, token } = await this.http.call("POST", "api/session", {
+        retries: RETRIES,
+        read: async (response) => ({ ...(await response.json()), status: response.status }),
+      });
       if (this.identity === "token") this.http.token = token;
+      return { isNew: status === 201 };
     };
     // Two tabs that open at the same time must not become two people.
     const locks = this.identity === "cookie" ? globalThis.navigator?.locks : undefined;
-    await (locks ? locks.request("aiseki-session", call) : call());
+    return locks ? locks.request("aiseki-session", call) : call();
   }
 
   /**
@@ -208,9 +213,10 @@ export class Person {
   /**
    * Enters the room that one is seated in.
    * @param {string} roomId
-   * @param {RoomHandlers} handlers
+   * @param {RoomHandlers} [handlers]
+   * @throws {AisekiError} `no_websocket`: there is none here, and the person was given none
    */
-  enter(roomId, handlers) {
+  enter(roomId, handlers = {}) {
     return new Room(this, roomId, handlers);
   }
 

@@ -83,8 +83,13 @@ export class Room {
    * @param {Person} person
    * @param {string} roomId
    * @param {RoomHandlers} handlers
+   * @throws {AisekiError} `no_websocket`
    */
   constructor(person, roomId, handlers) {
+    if (!person.WebSocket) {
+      const detail = "a room needs a WebSocket: give the Person one, as { url, WebSocket }";
+      throw new AisekiError("no_websocket", detail);
+    }
     this.#person = person;
     this.roomId = roomId;
     this.#handlers = handlers;
@@ -172,13 +177,6 @@ export class Room {
     const after = this.view.messages.at(-1)?.seq ?? 0;
     const query = after > 0 ? `?after=${after}` : "";
     return new Promise((resolve) => {
-      if (!this.#person.WebSocket) {
-        const error = new AisekiError("no_websocket", "rooms need a WebSocket");
-        this.#change({ status: "refused", error });
-        this.#stopped = true;
-        resolve({ opened: false, code: 0 });
-        return;
-      }
       const path = `ws/rooms/${encodeURIComponent(this.roomId)}${query}`;
       const socket = this.#person.socket(path);
       this.#socket = socket;
@@ -229,7 +227,7 @@ export class Room {
   async #ask() {
     const path = `ws/rooms/${encodeURIComponent(this.roomId)}`;
     try {
-      await this.#person.http.answer("GET", path).catch((error) => {
+      await this.#person.http.call("GET", path).catch((error) => {
         // There are rooms here, and this call was no socket.
         if (error.code !== "upgrade_required") throw error;
       });

@@ -1,7 +1,6 @@
 // The ways in which a person's state arrives. Each runs until it breaks or is stopped, and says
 // whether it ever worked.
 
-import { AisekiError } from "./errors.js";
 import { Nap } from "./backoff.js";
 
 /** @import { Person, State } from "./person.js" */
@@ -59,13 +58,10 @@ async function stream({ person, signal, arrived }) {
   const stop = () => cut.abort();
   signal.addEventListener("abort", stop, { once: true });
   let silence = setTimeout(stop, SILENCE_MS);
-  try {
-    const response = await person.http.answer("GET", "api/matching/events", {
-      signal: cut.signal,
-      timeoutMs: 2 ** 31 - 1,
-    });
-    if (!response.body) return;
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  /** @param {Response} response */
+  const read = async ({ body }) => {
+    if (!body) return;
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
       const { done, value } = await reader.read();
@@ -76,22 +72,29 @@ async function stream({ person, signal, arrived }) {
       const events = text.split(/\r?\n\r?\n/);
       text = events.pop() ?? "";
       for (const event of events) {
-        const data = event
-          .split(/\r?\n/)
-          .filter((line) => line.startsWith("data:"))
-          .map((line) => line.slice(5))
-          .join("\n");
-        const state = parsed(data);
+        const state = parsed(dataOf(event));
         if (state) arrived(state);
       }
     }
-  } catch (error) {
-    if (error instanceof AisekiError) throw error;
-    throw new AisekiError("network", "the stream broke off", { cause: error });
+  };
+  try {
+    const options = { signal: cut.signal, timeoutMs: 2 ** 31 - 1 };
+    await person.http.answer("GET", "api/matching/events", read, options);
   } finally {
+    // However it ended, nothing is left of it.
+    stop();
     clearTimeout(silence);
     signal.removeEventListener("abort", stop);
   }
+}
+
+/**
+ * What a server-sent event carries.
+ * @param {string} event
+ */
+function dataOf(event) {
+  const lines = event.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+  return lines.map((line) => line.slice(5)).join("\n");
 }
 
 /**
@@ -110,7 +113,8 @@ async function asking({ signal, arrived }, ask, pauseMs) {
       const state = await ask({ signal });
       if (signal.aborted) return;
       arrived(state);
-      await nap.sleep(pauseMs(state));
+      // Who is told may have had enough.
+      if (!signal.aborted) await nap.sleep(pauseMs(state));
     }
   } finally {
     signal.removeEventListener("abort", stop);

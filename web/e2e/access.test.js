@@ -15,7 +15,7 @@ scenario("axe finds nothing on the topics, the wait and the notices", async (sta
   await ann.locator(".notice").waitFor();
   await accessible(ann, "a notice");
   await stage.program.kill();
-  await ann.locator(".away").waitFor();
+  await ann.locator(".away-place .away").waitFor();
   await accessible(ann, "away");
 });
 

@@ -41,7 +41,7 @@ scenario("a server that is away when one chooses", async (stage) => {
   await ann.locator('main[data-screen="waiting"], .notice').first().waitFor();
   if ((await ann.locator(".notice").count()) > 0) {
     await ann.getByText("The server cannot be reached").last().waitFor();
-    await until(async () => (await ann.locator(".away").count()) === 0, "the server is back");
+    await until(async () => (await ann.locator(".away-place .away").count()) === 0, "the server is back");
     await joins(ann, 2);
   }
   await sees(ann, "waiting");

@@ -78,8 +78,9 @@ export class Controller {
 
   start() {
     this.ended = tab.get("ended") ?? undefined;
-    void this.loadTopics();
+    // Neither waits for the other.
     void this.#follow();
+    void this.loadTopics();
     const look = () => {
       if (document.visibilityState === "hidden") return;
       this.watch?.check();
@@ -94,7 +95,9 @@ export class Controller {
 
   async #follow() {
     // Becoming somebody first saves a refusal. Where it fails, the watch finds out why.
-    await this.person.session().catch(() => {});
+    const { isNew } = await this.person.session().catch(() => ({ isNew: false }));
+    // Who is new is idle, and need not wait for a connection that says so.
+    if (isNew) this.#moved({ status: "idle" });
     this.watch = this.person.watch({
       state: (state) => this.#moved(state),
       link: (link) => this.#linked(link),
@@ -304,7 +307,8 @@ export class Controller {
     } else {
       this.#idle(state.reason, before);
     }
-    if (!this.topics || before?.status !== state.status) void this.loadTopics();
+    // At first they are on their way already.
+    if (before && (!this.topics || before.status !== state.status)) void this.loadTopics();
     this.changed();
   }
 

@@ -53,10 +53,10 @@ async function first(states, status) {
 const refused = (code) => (/** @type {unknown} */ error) => error instanceof AisekiError && error.code === code;
 
 scenario("a session is renewed, and a token makes the same person again", async (program) => {
-  const ann = await person(program);
-  const { token } = ann;
-  assert.match(token ?? "", /^v1\./);
-  await ann.session();
+  const ann = new Person({ url: program.url });
+  assert.deepEqual(await ann.session(), { isNew: true });
+  assert.match(ann.token ?? "", /^v1\./);
+  assert.deepEqual(await ann.session(), { isNew: false });
   await ann.join(1, 2);
   const again = new Person({ url: program.url, token: ann.token });
   assert.equal((await again.state()).status, "waiting");
@@ -179,6 +179,52 @@ for (const transport of /** @type {TransportName[]} */ (["socket", "stream", "lo
     watch.stop();
   });
 }
+
+/**
+ * Waits until nobody holds a long poll, a stream or a socket open.
+ * @param {Program} program
+ */
+async function quiet(program) {
+  const operator = new Operator({ url: program.url, token: ADMIN_TOKEN });
+  // Sooner than any time limit of the client or the server would end it.
+  const deadline = Date.now() + 5_000;
+  while (!/^aiseki_push_subscriptions 0$/m.test(await operator.metrics())) {
+    assert.ok(Date.now() < deadline, "a connection is still held open");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+// The head of a stream had come, and from then on nothing could end it: the process of who had
+// stopped long ago went on for ever.
+for (const transport of /** @type {TransportName[]} */ (["socket", "stream", "longPoll"])) {
+  scenario(`who stops following by ${transport} holds nothing open`, async (program) => {
+    const ann = await person(program);
+    await ann.join(1, 2);
+    const operator = new Operator({ url: program.url, token: ADMIN_TOKEN });
+    for await (const { status } of ann.states({ transports: [transport] })) {
+      assert.equal(status, "waiting");
+      while (!/^aiseki_push_subscriptions 1$/m.test(await operator.metrics())) {
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      break;
+    }
+    await quiet(program);
+    await new Promise((resolve) => {
+      const state = () => (watch.stop(), resolve(undefined));
+      const watch = ann.watch({ state }, { transports: [transport] });
+    });
+    await quiet(program);
+  });
+}
+
+scenario("without any WebSocket one is told at once that a room cannot be entered", async (program) => {
+  const [ann, bob] = await Promise.all([person(program), person(program)]);
+  await ann.join(1, 2);
+  const state = await bob.join(1, 2);
+  assert.ok(state.status === "matched");
+  ann.WebSocket = /** @type {any} */ (undefined);
+  assert.throws(() => ann.enter(state.room_id, { said: () => {} }), refused("no_websocket"));
+});
 
 scenario("without any socket the next best way is taken", async (program) => {
   class Closed extends EventTarget {
