@@ -225,7 +225,14 @@ async fn follow(
             state = watcher.next_patiently() => next = Some(state),
             frame = socket.recv() => match frame {
                 // There is nothing to be said here, but whatever is said is a sign of life.
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(_))) => return answer_close(&mut socket).await,
+                Some(Err(error)) if breaks_protocol(&error) => {
+                    let reason = "not as the protocol says".into();
+                    let close = CloseFrame { code: close_code::PROTOCOL, reason };
+                    send(&mut socket, Message::Close(Some(close))).await;
+                    return;
+                }
+                Some(Err(_)) | None => return,
                 Some(Ok(_)) => silence.as_mut().reset(tokio::time::Instant::now() + SILENCE),
             },
             _ = heartbeat.tick() => {
@@ -243,6 +250,18 @@ async fn follow(
             }
         }
     }
+}
+
+/// The other end closes: the answer to that, which the library has made, goes out with the next look.
+pub(super) async fn answer_close(socket: &mut WebSocket) {
+    let end = async { while let Some(Ok(_)) = socket.recv().await {} };
+    let _ = tokio::time::timeout(SEND_TIMEOUT, end).await;
+}
+
+/// Whether the other end has sent what no WebSocket sends, and may be told so.
+pub(super) fn breaks_protocol(error: &axum::Error) -> bool {
+    let text = error.to_string();
+    text.contains("protocol error") && !text.contains("without closing handshake")
 }
 
 pub(super) async fn send(socket: &mut WebSocket, message: Message) -> bool {

@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 
 use self::frames::{Asked, ErrorCode, RoomFrame};
 use super::error::{Code, Problem};
-use super::events::{RETRY, agreed_subprotocol, send};
+use super::events::{RETRY, agreed_subprotocol, answer_close, breaks_protocol, send};
 use super::extract::{Address, Caller, Named, Queried};
 use super::rooms::parse_room;
 use super::{Services, Shared};
@@ -233,7 +233,11 @@ impl Talk {
                 self.refuse(ErrorCode::InvalidFrame, "Frames are texts.").await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
-            Some(Ok(Message::Close(_))) | None => Err(End::Gone),
+            Some(Ok(Message::Close(_))) => {
+                answer_close(&mut self.socket).await;
+                Err(End::Gone)
+            }
+            None => Err(End::Gone),
             Some(Err(error)) => Err(broken(&error)),
         }
     }
@@ -324,6 +328,8 @@ fn broken(error: &axum::Error) -> End {
         End::Close(close_code::SIZE, "a frame is too large")
     } else if text.to_ascii_lowercase().contains("utf-8") {
         End::Close(close_code::POLICY, ErrorCode::InvalidFrame.as_str())
+    } else if breaks_protocol(error) {
+        End::Close(close_code::PROTOCOL, "not as the protocol says")
     } else {
         End::Gone
     }

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Frame, Server, within};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::harness::{Frame, Person, Server, within};
 
 #[tokio::test]
 async fn a_socket_tells_the_present_state_first_and_then_every_change() {
@@ -65,4 +68,44 @@ async fn a_frame_that_is_too_large_ends_the_socket_and_nothing_else() {
     let ended = within(Duration::from_secs(5), "the socket ends", socket.next()).await;
     assert!(matches!(ended, Frame::Closed(_) | Frame::Broken), "{ended:?}");
     assert_eq!(ann.state().await["status"], "waiting");
+}
+
+/// Bytes on a WebSocket whose handshake is written by hand, and what comes back until its end.
+async fn raw(server: &Server, person: &Person, path: &str, frame: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server.client.address()).await.expect("a connection");
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\nconnection: upgrade\r\n\
+         upgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        person.token
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    stream.write_all(frame).await.expect("sent");
+    let mut answer = Vec::new();
+    within(Duration::from_secs(5), "the socket ends", stream.read_to_end(&mut answer)).await.ok();
+    answer
+}
+
+#[tokio::test]
+async fn a_close_is_answered_and_what_breaks_the_protocol_is_told_so() {
+    let server = Server::start().await;
+    let topic = server.topic("t").await;
+    let (people, room) = server.seated(topic, 2).await;
+    for path in ["/ws/matching".to_owned(), format!("/ws/rooms/{room}")] {
+        // A masked close with a code; a frame without a mask; one with a reserved bit; an odd opcode.
+        for (frame, code) in [
+            (&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8][..], 1000_u16),
+            (&[0x88, 0x82, 0, 0, 0, 0, 0x0f, 0xa0], 4000),
+            (&[0x81, 0x01, b'x'], 1002),
+            (&[0xc1, 0x81, 0, 0, 0, 0, b'x'], 1002),
+            (&[0x83, 0x81, 0, 0, 0, 0, b'x'], 1002),
+        ] {
+            let answer = raw(&server, &people[0], &path, frame).await;
+            let mut close = vec![0x88, 2];
+            close.extend(code.to_be_bytes());
+            // A close may carry a reason as well.
+            let told = answer.windows(4).any(|it| it[0] == 0x88 && it[2..] == close[2..]);
+            assert!(told, "{path} {frame:x?}: {:?}", String::from_utf8_lossy(&answer));
+        }
+    }
 }
