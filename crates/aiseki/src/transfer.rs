@@ -27,6 +27,10 @@ pub enum Line {
     Ban(Ban),
     /// A conversation with its people.
     Conversation(Conversation),
+    /// Two who never meet again.
+    Block(Block),
+    /// What somebody reported.
+    Report(Report),
     /// The last.
     End(End),
 }
@@ -107,6 +111,47 @@ pub struct Participant {
     pub left_at_ms: Option<u64>,
 }
 
+/// Two who are never seated together again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    /// Who blocked, as a UUID.
+    #[serde(with = "id")]
+    pub blocker: Uuid,
+    /// Whom.
+    #[serde(with = "id")]
+    pub blocked: Uuid,
+    /// Since when.
+    pub created_at_ms: u64,
+}
+
+/// What somebody reported, with what was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Its number, which it keeps.
+    pub id: i64,
+    /// The room's id.
+    #[serde(with = "id")]
+    pub conversation: Uuid,
+    /// Who reported, as a UUID.
+    #[serde(with = "id")]
+    pub reporter: Uuid,
+    /// Who was reported.
+    #[serde(with = "id")]
+    pub reported: Uuid,
+    /// The seat of who was reported.
+    pub seat: i16,
+    /// Why.
+    pub reason: String,
+    /// What was said last, as it is kept.
+    pub said: serde_json::Value,
+    /// When.
+    pub created_at_ms: u64,
+    /// When an operator looked at it.
+    pub judged_at_ms: Option<u64>,
+    /// The number of the ban that answered it.
+    pub ban: Option<i64>,
+}
+
 /// What there was, so that a file that was cut is known, and what numbers were given out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -118,10 +163,19 @@ pub struct End {
     pub bans: u64,
     /// How many conversations.
     pub conversations: u64,
+    /// How many blocks; earlier exports have none.
+    #[serde(default)]
+    pub blocks: u64,
+    /// How many reports; earlier exports have none.
+    #[serde(default)]
+    pub reports: u64,
     /// The highest number that a topic ever had.
     pub last_topic_id: i64,
     /// The highest number that a ban ever had.
     pub last_ban_id: i64,
+    /// The highest number that a report ever had.
+    #[serde(default)]
+    pub last_report_id: i64,
 }
 
 impl End {
@@ -132,6 +186,8 @@ impl End {
             Line::Topic(_) => self.topics += 1,
             Line::Ban(_) => self.bans += 1,
             Line::Conversation(_) => self.conversations += 1,
+            Line::Block(_) => self.blocks += 1,
+            Line::Report(_) => self.reports += 1,
             Line::Aiseki { .. } | Line::End(_) => return false,
         }
         true
@@ -139,7 +195,9 @@ impl End {
 
     /// The same counts, whatever the numbers.
     pub fn counts_as(&self, other: &Self) -> bool {
-        let counts = |it: &Self| (it.session_keys, it.topics, it.bans, it.conversations);
+        let counts = |it: &Self| {
+            [it.session_keys, it.topics, it.bans, it.conversations, it.blocks, it.reports]
+        };
         counts(self) == counts(other)
     }
 }
@@ -206,6 +264,8 @@ mod tests {
         assert_eq!(text, expected);
         assert_eq!(read(&text).unwrap(), line);
         assert!(read(r#"{"aiseki":{"version":2,"exported_at_ms":0}}"#).unwrap_err().contains('2'));
+        let end = r#"{"end":{"session_keys":1,"topics":2,"bans":0,"conversations":0,"last_topic_id":2,"last_ban_id":0}}"#;
+        assert!(matches!(read(end), Ok(Line::End(End { topics: 2, blocks: 0, .. }))));
         assert!(read("{}").is_err() && read(r#"{"cat":{}}"#).is_err());
     }
 }

@@ -14,7 +14,7 @@ use crate::config::{Asked, Config, Environment, Flags};
 /// Write what the embedded store holds as lines of JSON, for `aiseki import`
 #[derive(Args)]
 #[command(after_help = "\
-Session keys, topics, bans and conversations with their people, as they were at one moment. The server goes on \
+Session keys, topics, bans, conversations with their people, blocks and reports, as they were at one moment. The server goes on \
 meanwhile, or need not run at all; what comes after that moment is not in the export, so stop it first when you \
 move. Who waits is not in it. The file holds the secret by which sessions are signed, so that only its owner may \
 read it; one that is there is never replaced.\n\n\
@@ -57,11 +57,13 @@ impl Export {
         // Half an export is none.
         let end = exported.inspect_err(|_| drop(fs::remove_file(&self.file)))?;
         output::print(&format!(
-            "{}: {} topics, {} bans, {} conversations\n",
+            "{}: {} topics, {} bans, {} conversations, {} blocks, {} reports\n",
             output::visible(&self.file.to_string_lossy()),
             end.topics,
             end.bans,
-            end.conversations
+            end.conversations,
+            end.blocks,
+            end.reports
         ))
     }
 }
@@ -123,7 +125,7 @@ impl Import {
         let (added, read) = (&done.added, &done.read);
         output::print(&format!(
             "session keys: {} of {} new\ntopics: {} of {} new\nbans: {} of {} new\n\
-             conversations: {} of {} new\n",
+             conversations: {} of {} new\nblocks: {} of {} new\nreports: {} of {} new\n",
             added.session_keys,
             read.session_keys,
             added.topics,
@@ -131,7 +133,11 @@ impl Import {
             added.bans,
             read.bans,
             added.conversations,
-            read.conversations
+            read.conversations,
+            added.blocks,
+            read.blocks,
+            added.reports,
+            read.reports
         ))
     }
 }

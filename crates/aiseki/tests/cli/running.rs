@@ -87,6 +87,9 @@ impl Running {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("the server answers");
         let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        if body.is_empty() {
+            return Value::Null;
+        }
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"))
     }
 }

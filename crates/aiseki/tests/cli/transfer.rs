@@ -22,13 +22,22 @@ fn what_one_machine_had_goes_on_on_many() {
         server.join(&pair[0], 2, 2);
         rooms.push(server.join(&pair[1], 2, 2)["room_id"].as_str().expect("a room").to_owned());
     }
+    // Who blocks somebody never meets them again, wherever that is.
+    let (here, seat) = (format!("/api/rooms/{}", rooms[1]), "{ \"seat\": 2 }");
+    server.call("POST", &format!("{here}/block"), &people[2], seat);
+    let reason = "{ \"seat\": 2, \"reason\": \"spam\" }";
+    server.call("POST", &format!("{here}/report"), &people[2], reason);
     // The second room is over.
     server.done(&["rooms", "close", &rooms[1]]);
 
     // While the server runs; nobody else may read the file, and it is never replaced.
     let program = server.program();
     let ended = program.run(&["export", "out.jsonl"]);
-    assert_eq!(ended.stdout, "out.jsonl: 3 topics, 1 bans, 2 conversations\n", "{}", ended.stderr);
+    assert_eq!(
+        ended.stdout, "out.jsonl: 3 topics, 1 bans, 2 conversations, 1 blocks, 1 reports\n",
+        "{}",
+        ended.stderr
+    );
     let file = program.path("out.jsonl");
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(program.run(&["export", "out.jsonl"]).code, Some(1));
@@ -40,7 +49,8 @@ fn what_one_machine_had_goes_on_on_many() {
     };
     let first = import(&["out.jsonl"]);
     assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""));
-    assert!(first.stdout.ends_with("conversations: 2 of 2 new\n"), "{}", first.stdout);
+    let last = "conversations: 2 of 2 new\nblocks: 1 of 1 new\nreports: 1 of 1 new\n";
+    assert!(first.stdout.ends_with(last), "{}", first.stdout);
     for again in [import(&["out.jsonl"]), import(&["--from", "aiseki-data"])] {
         assert_eq!(again.code, Some(0), "{}", again.stderr);
         let counts = again.stdout.lines().all(|line| line.contains(": 0 of "));
@@ -62,6 +72,12 @@ fn what_one_machine_had_goes_on_on_many() {
     }
     let state = many.call("GET", "/api/matching", &people[2], "");
     assert_eq!(state["status"], "idle", "{state}");
+    let reports = many.call("GET", "/admin/reports", TOKEN, "");
+    assert_eq!(reports["reports"][0]["reason"], "spam", "{reports}");
+    for person in &people[2..] {
+        assert_eq!(many.join(person, 2, 2)["status"], "waiting", "they have blocked each other");
+    }
+    assert_eq!(many.join(&many.person(), 2, 2)["status"], "matched");
     // Numbers that were given out once never come back.
     let topic = many.call("POST", "/admin/topics", TOKEN, "{ \"title\": \"d\" }");
     assert_eq!(topic["id"], 4, "{topic}");
@@ -95,6 +111,11 @@ fn an_import_that_cannot_be_whole_changes_nothing() {
     refused("", "no export of aiseki");
     refused(&lines.replace("\"version\":1", "\"version\":9"), "line 1 is of version 9");
     refused(&lines.replace("\"title\"", "\"titel\""), "line 3 is not understood");
+    refused(&lines.repeat(2), "something follows the end of the export");
+    refused(
+        &lines.replace("{\"id\":1,", "{\"id\":-1,"),
+        "topic -1 has a number that no topic can have",
+    );
     assert_eq!((count("topics"), count("session_keys")), ("0".into(), "0".into()));
 
     let ended = program.run(&["import", "out.jsonl", "--database-url", &database]);

@@ -9,7 +9,9 @@ use rusqlite::{Connection, params};
 use uuid::Uuid;
 
 use super::{BackupError, OpenError, open, schema};
-use crate::transfer::{Ban, Conversation, End, Line, Participant, SessionKey, Topic, VERSION};
+use crate::transfer::{
+    Ban, Block, Conversation, End, Line, Participant, Report, SessionKey, Topic, VERSION,
+};
 
 /// Why there is no export. Its `Display` is one line for an operator.
 #[derive(Debug, thiserror::Error)]
@@ -130,10 +132,58 @@ fn write(
             participants,
         }))?;
     }
+    // A backup may be older than both.
+    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'blocks')";
+    if connection.query_row(there, [], |row| row.get(0))? {
+        write_blocks(connection, &mut say)?;
+        write_reports(connection, &mut say)?;
+    }
     let last = |table: &str| {
         let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?";
         connection.query_row(sql, [table], |row| row.get(0))
     };
     (end.last_topic_id, end.last_ban_id) = (last("topics")?, last("bans")?);
+    end.last_report_id = last("reports")?;
     take(Line::End(end.clone()))
+}
+
+fn write_blocks(connection: &Connection, say: Take<'_>) -> rusqlite::Result<()> {
+    let mut blocks = connection
+        .prepare("SELECT blocker, blocked, created_at FROM blocks ORDER BY blocker, blocked")?;
+    let mut rows = blocks.query([])?;
+    while let Some(row) = rows.next()? {
+        say(Line::Block(Block {
+            blocker: Uuid::from_bytes(row.get(0)?),
+            blocked: Uuid::from_bytes(row.get(1)?),
+            created_at_ms: row.get(2)?,
+        }))?;
+    }
+    Ok(())
+}
+
+fn write_reports(connection: &Connection, say: Take<'_>) -> rusqlite::Result<()> {
+    let mut reports = connection.prepare(
+        "SELECT id, conversation_id, reporter, reported, seat, reason, said, created_at, judged_at, ban
+         FROM reports ORDER BY id",
+    )?;
+    let mut rows = reports.query([])?;
+    while let Some(row) = rows.next()? {
+        let said = serde_json::from_str(&row.get::<_, String>(6)?).map_err(|error| {
+            let kind = rusqlite::types::Type::Text;
+            rusqlite::Error::FromSqlConversionFailure(6, kind, Box::new(error))
+        })?;
+        say(Line::Report(Report {
+            id: row.get(0)?,
+            conversation: Uuid::from_bytes(row.get(1)?),
+            reporter: Uuid::from_bytes(row.get(2)?),
+            reported: Uuid::from_bytes(row.get(3)?),
+            seat: row.get(4)?,
+            reason: row.get(5)?,
+            said,
+            created_at_ms: row.get(7)?,
+            judged_at_ms: row.get(8)?,
+            ban: row.get(9)?,
+        }))?;
+    }
+    Ok(())
 }

@@ -12,9 +12,9 @@ use uuid::Uuid;
 use super::link::{GREETING, explain, is_taken};
 use super::url::Address;
 use super::{BadDatabaseUrl, MigrateError, PostgresSettings, PostgresStore, millis, time};
-use crate::transfer::{Ban, Conversation, End, Line, SessionKey, Topic};
+use crate::transfer::{Ban, Block, Conversation, End, Line, Report, SessionKey, Topic};
 
-/// Conversations in one statement.
+/// Conversations, or blocks, in one statement.
 const AT_ONCE: usize = 500;
 
 /// For the connection of an import, which waits for its lines and for nobody's locks.
@@ -55,6 +55,18 @@ const CONVERSATIONS_THERE: &str = "
     SELECT id, topic_id, size, created_at, seat, session_id, requested_size, joined_at
     FROM conversations LEFT JOIN participants ON conversation_id = id
     WHERE id = ANY ($1::uuid[]) ORDER BY id, seat";
+const BLOCKS: &str = "
+    INSERT INTO blocks (blocker, blocked, created_at)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[])
+    ON CONFLICT DO NOTHING";
+const REPORT: &str = "
+    INSERT INTO reports (id, conversation_id, reporter, reported, seat, reason, said, created_at,
+        judged_at, ban)
+    VALUES ($1, $2, $3, $4, $5, $6, $7::text::json, $8, $9, $10)
+    ON CONFLICT (id) DO NOTHING";
+const REPORT_THERE: &str = "
+    SELECT created_at = $2 AND conversation_id = $3 AND reporter = $4 AND seat = $5
+    FROM reports WHERE id = $1";
 /// Numbers that were given out once never come back. Reads nothing that the import does not know.
 const ADVANCE: &str = "
     SELECT setval(name::regclass, last) FROM (
@@ -96,7 +108,7 @@ impl From<Error> for ImportError {
 /// What was new. What was there already, as it was exported, is not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Session keys, topics, bans and conversations.
+    /// By kind.
     pub added: End,
     /// All lines of these kinds.
     pub read: End,
@@ -140,6 +152,7 @@ impl Import<'_> {
             return Err(ImportError::Lines("this is no export of aiseki".into()));
         }
         let mut conversations = Vec::with_capacity(AT_ONCE);
+        let mut blocks = Vec::new();
         let end = loop {
             let Some(line) = next().await? else {
                 return Err(ImportError::Lines("the end of the export is missing".into()));
@@ -155,17 +168,30 @@ impl Import<'_> {
                 Line::Topic(topic) => self.topic(topic).await?,
                 Line::Ban(ban) => self.ban(ban).await?,
                 Line::Conversation(conversation) => conversations.push(conversation),
+                Line::Block(block) => blocks.push(block),
+                Line::Report(report) => self.report(report).await?,
                 Line::Aiseki { .. } | Line::End(_) => {}
+            }
+            if blocks.len() == AT_ONCE {
+                self.blocks(std::mem::take(&mut blocks)).await?;
             }
             if conversations.len() == AT_ONCE {
                 self.conversations(std::mem::take(&mut conversations)).await?;
             }
         };
         self.conversations(conversations).await?;
+        self.blocks(blocks).await?;
+        if next().await?.is_some() {
+            return Err(ImportError::Lines("something follows the end of the export".into()));
+        }
         if !end.counts_as(&self.done.read) {
             return Err(ImportError::Lines("lines are missing from the export".into()));
         }
-        for (table, last) in [("topics", end.last_topic_id), ("bans", end.last_ban_id)] {
+        for (table, last) in [
+            ("topics", end.last_topic_id),
+            ("bans", end.last_ban_id),
+            ("reports", end.last_report_id),
+        ] {
             self.transaction.query(ADVANCE, &[&table, &last]).await?;
         }
         Ok(())
@@ -192,6 +218,7 @@ impl Import<'_> {
     }
 
     async fn topic(&mut self, topic: Topic) -> Result<(), ImportError> {
+        numbered("topic", topic.id)?;
         let created = time(topic.created_at_ms);
         let values = [&topic.id as &(dyn tokio_postgres::types::ToSql + Sync)];
         let all = [values[0], &topic.title, &topic.active, &created];
@@ -203,6 +230,7 @@ impl Import<'_> {
     }
 
     async fn ban(&mut self, ban: Ban) -> Result<(), ImportError> {
+        numbered("ban", ban.id)?;
         let (created, until) = (time(ban.created_at_ms), ban.expires_at_ms.map(time));
         let added = self
             .transaction
@@ -262,6 +290,45 @@ impl Import<'_> {
         Ok(())
     }
 
+    async fn blocks(&mut self, given: Vec<Block>) -> Result<(), ImportError> {
+        let blockers: Vec<Uuid> = given.iter().map(|it| it.blocker).collect();
+        let blocked: Vec<Uuid> = given.iter().map(|it| it.blocked).collect();
+        let created: Vec<SystemTime> = given.iter().map(|it| time(it.created_at_ms)).collect();
+        self.done.added.blocks +=
+            self.transaction.execute(BLOCKS, &[&blockers, &blocked, &created]).await?;
+        Ok(())
+    }
+
+    async fn report(&mut self, report: Report) -> Result<(), ImportError> {
+        let Report { id, conversation, reporter, reported, seat, reason, said, .. } = report;
+        numbered("report", id)?;
+        let (created, judged) = (time(report.created_at_ms), report.judged_at_ms.map(time));
+        let (said, ban) = (said.to_string(), report.ban);
+        self.done.added.reports += self
+            .transaction
+            .execute(
+                REPORT,
+                &[
+                    &id,
+                    &conversation,
+                    &reporter,
+                    &reported,
+                    &seat,
+                    &reason,
+                    &said,
+                    &created,
+                    &judged,
+                    &ban,
+                ],
+            )
+            .await?;
+        let known = self
+            .transaction
+            .query_opt(REPORT_THERE, &[&id, &created, &conversation, &reporter, &seat])
+            .await?;
+        same(known.as_ref(), || format!("report {id} of the database is another one"))
+    }
+
     /// Whether what is there is the same, in all that never changes.
     async fn compare(&mut self, old: &[Conversation]) -> Result<(), ImportError> {
         if old.is_empty() {
@@ -294,6 +361,16 @@ impl Import<'_> {
         }
         Ok(())
     }
+}
+
+/// Numbers are given out from 1.
+fn numbered(what: &str, id: i64) -> Result<(), ImportError> {
+    if id < 1 {
+        return Err(ImportError::Lines(format!(
+            "{what} {id} has a number that no {what} can have"
+        )));
+    }
+    Ok(())
 }
 
 fn same(known: Option<&Row>, clash: impl FnOnce() -> String) -> Result<(), ImportError> {
