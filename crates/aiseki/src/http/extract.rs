@@ -8,8 +8,8 @@ use aiseki_lobby::SessionId;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use hyper::body::Body as _;
 use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq as _;
 
