@@ -9,6 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Body as _;
 use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq as _;
 
@@ -185,6 +186,10 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
     async fn from_request(request: Request, _: &Arc<Services>) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
             return Err(Problem::new(Code::UnsupportedMediaType));
+        }
+        // What is announced to be too large is neither waited for nor asked for.
+        if request.body().size_hint().lower() > BODY_LIMIT as u64 {
+            return Err(Problem::new(Code::BodyTooLarge));
         }
         let body = Limited::new(request.into_body(), BODY_LIMIT).collect();
         let body = tokio::time::timeout(BODY_TIMEOUT, body)
