@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderName, HeaderValue, Method, Version, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -182,6 +182,7 @@ pub fn router(services: Arc<Services>) -> Router {
         .layer(CatchPanicLayer::custom(|_: Box<dyn std::any::Any + Send>| {
             Problem::new(Code::Internal).into_response()
         }))
+        .layer(middleware::from_fn(one_host))
         .layer(middleware::from_fn_with_state(Arc::clone(&services), observe))
         .with_state(services)
 }
@@ -217,6 +218,16 @@ async fn guarded(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     guard(&mut response);
     response
+}
+
+/// Refuses what RFC 9112 calls invalid: whoever reads another host than a proxy in front did may be
+/// led astray by that.
+async fn one_host(request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    match request.version() {
+        Version::HTTP_11 if hosts != 1 => Problem::new(Code::InvalidRequest).into_response(),
+        _ => next.run(request).await,
+    }
 }
 
 /// A handler that does nothing, wherever it is asked.

@@ -77,7 +77,7 @@ struct Occupant {
     seat: u8,
     session: String,
     requested_room_type: u8,
-    state: String,
+    state: Option<String>,
 }
 
 impl Rooms {
@@ -166,7 +166,7 @@ fn table(rooms: Vec<LiveRoom>) -> String {
                 room_type.to_string(),
                 created_at.clone(),
                 seat.seat.to_string(),
-                seat.state,
+                seat.state.unwrap_or_else(|| "held".into()),
                 seat.requested_room_type.to_string(),
                 seat.session,
             ]

@@ -12,6 +12,7 @@ use crate::port::Unavailable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Code {
+    InvalidRequest,
     InvalidBody,
     InvalidQuery,
     InvalidRoomType,
@@ -44,6 +45,7 @@ impl Code {
     fn meaning(self) -> (StatusCode, &'static str) {
         use StatusCode as S;
         match self {
+            Self::InvalidRequest => (S::BAD_REQUEST, "A request names one host."),
             Self::InvalidBody => (S::BAD_REQUEST, "The body is not what this call takes."),
             Self::InvalidQuery => (S::BAD_REQUEST, "The query is not what this call takes."),
             Self::InvalidRoomType => (S::BAD_REQUEST, "There are no rooms of this type."),

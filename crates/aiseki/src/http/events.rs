@@ -27,6 +27,10 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const SILENCE: Duration = Duration::from_secs(30);
 /// A frame that cannot be sent for so long means that nobody reads.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a slow reader has to take the frame that says so, and a client to answer a close.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// How long the answer to a client's close may take.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
 /// How soon the state is asked for again when the store was away.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// The subprotocol that a socket agrees to when it is offered.
@@ -225,14 +229,18 @@ async fn follow(
             state = watcher.next_patiently() => next = Some(state),
             frame = socket.recv() => match frame {
                 // There is nothing to be said here, but whatever is said is a sign of life.
-                Some(Ok(Message::Close(_))) => return answer_close(&mut socket).await,
-                Some(Err(error)) if breaks_protocol(&error) => {
-                    let reason = "not as the protocol says".into();
-                    let close = CloseFrame { code: close_code::PROTOCOL, reason };
-                    send(&mut socket, Message::Close(Some(close))).await;
+                Some(Ok(Message::Close(_))) => {
+                    drop(watcher);
+                    return read_to_the_end(&mut socket).await;
+                }
+                Some(Err(error)) => {
+                    drop(watcher);
+                    if let Some((code, reason)) = broken(&error) {
+                        close(&mut socket, code, reason).await;
+                    }
                     return;
                 }
-                Some(Err(_)) | None => return,
+                None => return,
                 Some(Ok(_)) => silence.as_mut().reset(tokio::time::Instant::now() + SILENCE),
             },
             _ = heartbeat.tick() => {
@@ -266,4 +274,36 @@ pub(super) fn breaks_protocol(error: &axum::Error) -> bool {
 
 pub(super) async fn send(socket: &mut WebSocket, message: Message) -> bool {
     matches!(tokio::time::timeout(SEND_TIMEOUT, socket.send(message)).await, Ok(Ok(())))
+}
+
+/// What is said to the other end of a connection of which nothing can be read any more.
+pub(super) fn broken(error: &axum::Error) -> Option<(u16, &'static str)> {
+    let text = error.to_string();
+    if text.contains("too long") || text.contains("too big") {
+        Some((close_code::SIZE, "a frame is too large"))
+    } else if text.to_ascii_lowercase().contains("utf-8") {
+        Some((close_code::INVALID, "a text is not UTF-8"))
+    } else if text.starts_with("WebSocket protocol error") {
+        Some((close_code::PROTOCOL, "this is not how frames are"))
+    } else {
+        None
+    }
+}
+
+/// The other end closes. The answer to that goes out while the rest is read.
+pub(super) async fn read_to_the_end(socket: &mut WebSocket) {
+    let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+    let _ = tokio::time::timeout(LAST_ANSWER, rest).await;
+}
+
+/// Closes, and reads what is still on its way: a connection that is closed with something unread is
+/// reset, and the other end might never see why.
+pub(super) async fn close(socket: &mut WebSocket, code: u16, reason: &'static str) {
+    let farewell = async {
+        let frame = CloseFrame { code, reason: reason.into() };
+        if socket.send(Message::Close(Some(frame))).await.is_ok() {
+            while let Some(Ok(_)) = socket.recv().await {}
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }

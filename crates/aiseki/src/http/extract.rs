@@ -187,7 +187,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<Services>> for Json<T> {
         if !is_json(request.headers()) {
             return Err(Problem::new(Code::UnsupportedMediaType));
         }
-        // What says that it is too long is not waited for.
+        // What is announced to be too large is neither waited for nor asked for.
         if request.body().size_hint().lower() > BODY_LIMIT as u64 {
             return Err(Problem::new(Code::BodyTooLarge));
         }

@@ -150,7 +150,7 @@ fn seat_body(participant: &Participant, view: Option<&View>) -> SeatBody {
     }
 }
 
-pub(super) fn seat_state(left: bool) -> &'static str {
+fn seat_state(left: bool) -> &'static str {
     if left { "left" } else { "here" }
 }
 

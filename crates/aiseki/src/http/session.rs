@@ -44,6 +44,7 @@ pub(super) async fn create_session(
     Address(address): Address,
     Https(https): Https,
     caller: Caller,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let now = services.matching.now();
     let (status, issued) = match caller.token() {
@@ -56,10 +57,16 @@ pub(super) async fn create_session(
             (StatusCode::CREATED, services.sessions.issue(now))
         }
     };
+    // A foreign page may have a session of its own, and never replaces the one in the browser.
+    let cookie_kept = is_cross_site(&headers, &services);
     let cookie = set_cookie(&issued.token, &services.outside.base_path, https);
     let cookie = HeaderValue::from_str(&cookie).map_err(|_| Problem::new(Code::Internal))?;
     let body = SessionBody { token: issued.token, expires_at: timestamp(issued.expires_at) };
-    Ok((status, [(header::SET_COOKIE, cookie)], axum::Json(body)).into_response())
+    let mut response = (status, axum::Json(body)).into_response();
+    if !cookie_kept {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
 }
 
 fn set_cookie(token: &str, path: &str, https: bool) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use utoipa::IntoParams;
 
 use self::frames::{Asked, ErrorCode, RoomFrame};
 use super::error::{Code, Problem};
-use super::events::{RETRY, agreed_subprotocol, answer_close, breaks_protocol, send};
+use super::events::{RETRY, agreed_subprotocol, broken, close, read_to_the_end, send};
 use super::extract::{Address, Caller, Named, Queried};
 use super::rooms::parse_room;
 use super::{Services, Shared};
@@ -35,8 +35,6 @@ const REFUSALS: u32 = 10;
 const REFUSAL_FORGOTTEN: Duration = Duration::from_secs(1);
 /// Somebody who goes on typing is told of once in this time.
 const TYPING_EVERY: Duration = Duration::from_secs(1);
-/// How long a slow reader has to take the frame that says so, and a client to answer a close.
-const FAREWELL: Duration = Duration::from_secs(10);
 
 /// How often the other end is pinged, and after how long without a word from it, not even a pong, it
 /// is given up: half-open connections are found within half a minute.
@@ -155,6 +153,8 @@ struct Talk {
 enum End {
     /// The other end is gone: there is nobody to tell.
     Gone,
+    /// The other end closes, and waits for the answer to that.
+    Closed,
     Close(u16, &'static str),
 }
 
@@ -170,8 +170,10 @@ impl Talk {
             Ok(()) => self.follow().await,
             Err(end) => end,
         };
-        if let End::Close(code, reason) = end {
-            close(&mut self.socket, code, reason).await;
+        match end {
+            End::Gone => {}
+            End::Closed => read_to_the_end(&mut self.socket).await,
+            End::Close(code, reason) => close(&mut self.socket, code, reason).await,
         }
     }
 
@@ -233,12 +235,15 @@ impl Talk {
                 self.refuse(ErrorCode::InvalidFrame, "Frames are texts.").await
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
-            Some(Ok(Message::Close(_))) => {
-                answer_close(&mut self.socket).await;
-                Err(End::Gone)
-            }
+            Some(Ok(Message::Close(_))) => Err(End::Closed),
             None => Err(End::Gone),
-            Some(Err(error)) => Err(broken(&error)),
+            Some(Err(error)) => Err(match broken(&error) {
+                Some((close_code::INVALID, _)) => {
+                    End::Close(close_code::POLICY, ErrorCode::InvalidFrame.as_str())
+                }
+                Some((code, reason)) => End::Close(code, reason),
+                None => End::Gone,
+            }),
         }
     }
 
@@ -321,20 +326,6 @@ async fn next_patiently(visit: &mut Visit) -> Event {
     }
 }
 
-/// How a connection ends of which nothing can be read any more.
-fn broken(error: &axum::Error) -> End {
-    let text = error.to_string();
-    if text.contains("too long") || text.contains("too big") {
-        End::Close(close_code::SIZE, "a frame is too large")
-    } else if text.to_ascii_lowercase().contains("utf-8") {
-        End::Close(close_code::POLICY, ErrorCode::InvalidFrame.as_str())
-    } else if breaks_protocol(error) {
-        End::Close(close_code::PROTOCOL, "not as the protocol says")
-    } else {
-        End::Gone
-    }
-}
-
 async fn tell_ended(mut socket: WebSocket, why: Closing) {
     let frame = RoomFrame::Closed { reason: why.as_str() };
     if let Ok(text) = serde_json::to_string(&frame)
@@ -342,16 +333,4 @@ async fn tell_ended(mut socket: WebSocket, why: Closing) {
     {
         close(&mut socket, close_code::NORMAL, "the room is closed").await;
     }
-}
-
-/// Closes, and reads what is still on its way: a connection that is closed with something unread is
-/// reset, and the other end might never see why.
-async fn close(socket: &mut WebSocket, code: u16, reason: &'static str) {
-    let farewell = async {
-        let frame = CloseFrame { code, reason: reason.into() };
-        if socket.send(Message::Close(Some(frame))).await.is_ok() {
-            while let Some(Ok(_)) = socket.recv().await {}
-        }
-    };
-    let _ = tokio::time::timeout(FAREWELL, farewell).await;
 }

@@ -202,6 +202,16 @@ pub(super) fn parse_expiry(text: Option<String>, now: Millis) -> Result<Option<M
 }
 
 fn parse_moment(text: &str) -> Option<Millis> {
-    let moment: jiff::Timestamp = text.parse().ok()?;
-    u64::try_from(moment.as_millisecond()).ok()
+    let moment = text.parse().or_else(|error| {
+        // The last moments that can be written are beyond the last that can be counted. "For ever" is
+        // often written like that.
+        match text.get(..10) {
+            Some("9999-12-30" | "9999-12-31") => {
+                text.replacen("9999-12-3", "9999-12-2", 1).parse::<jiff::Timestamp>()?;
+                Ok(jiff::Timestamp::MAX)
+            }
+            _ => Err(error),
+        }
+    });
+    u64::try_from(moment.ok()?.as_millisecond()).ok()
 }

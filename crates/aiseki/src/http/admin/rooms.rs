@@ -10,7 +10,7 @@ use crate::conversations::Conversation;
 use crate::http::Shared;
 use crate::http::error::{Code, Problem, to_the_end};
 use crate::http::extract::{Named, Operator, Queried};
-use crate::http::rooms::{parse_room, seat_state};
+use crate::http::rooms::parse_room;
 use crate::http::state::timestamp;
 
 /// Rooms in one page of the list, if the operator does not ask for fewer.
@@ -41,8 +41,10 @@ pub(in crate::http) struct ListedSeat {
     /// The id of the session, in hexadecimal.
     session: String,
     requested_room_type: u8,
-    /// `here` or `left`.
-    state: &'static str,
+    /// `left`; there is none while the seat is held, when `GET /api/rooms/{room_id}` says whether
+    /// somebody is here or away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
 }
 
 #[derive(Deserialize, IntoParams)]
@@ -133,7 +135,7 @@ fn listed_room(conversation: &Conversation) -> ListedRoom {
                 seat: participant.seat,
                 session: participant.session.to_string(),
                 requested_room_type: participant.requested,
-                state: seat_state(participant.left_at.is_some()),
+                state: participant.left_at.map(|_| "left"),
             })
             .collect(),
     }

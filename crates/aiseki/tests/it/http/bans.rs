@@ -98,6 +98,11 @@ async fn a_ban_ends_at_its_time() {
     let soon = (since + jiff::SignedDuration::from_secs(2)).to_string();
     let made = ban(&server, json!({ "session": ann.token, "expires_at": soon })).await;
     assert!(made["expires_at"].is_string());
+    for end in ["9999-12-31T23:59:59Z", "9999-12-30T23:00:00Z", "9999-12-31T23:59:59.999+09:00"] {
+        let made = ban(&server, json!({ "session": ann.token, "expires_at": end })).await;
+        assert!(made["expires_at"].as_str().unwrap().starts_with("9999-12-3"), "{made}");
+        server.admin().delete(&format!("/admin/bans/{}", made["id"])).await.expect(204);
+    }
     ann.join(topic, 2).await.refused(403, "banned");
     crate::harness::eventually("the ban ends", async || {
         (ann.join(topic, 2).await.status == 202).then_some(())
@@ -125,6 +130,8 @@ async fn what_cannot_be_banned_is_refused() {
         json!({ "address": "" }),
         json!({ "session": id, "reason": "x".repeat(501) }),
         json!({ "session": id, "expires_at": "tomorrow" }),
+        json!({ "session": id, "expires_at": "9999-12-32T00:00:00Z" }),
+        json!({ "session": id, "expires_at": "9999-12-31T25:00:00Z" }),
         json!({ "session": id, "expires_at": "2020-01-01T00:00:00Z" }),
         json!({ "session": id, "expires_at": "2020-01-01" }),
     ] {

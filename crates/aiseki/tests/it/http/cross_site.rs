@@ -67,6 +67,17 @@ async fn a_foreign_page_cannot_use_the_cookie() {
 }
 
 #[tokio::test]
+async fn a_foreign_page_cannot_replace_the_session_of_the_browser() {
+    let server = Server::with(Settings::new().set("allowed_origins", FRIEND)).await;
+    for (headers, allowed) in origins(&server.client.address.to_string()) {
+        // A form of such a page: the browser sends no cookie with it, and would take one.
+        let answer = with(&server.client, &headers).call("POST", "/api/session", None).await;
+        answer.expect(201);
+        assert_eq!(answer.header("set-cookie").is_some(), allowed, "{headers:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_foreign_page_cannot_open_a_socket_with_whatever_it_has() {
     let server = Server::with(Settings::new().set("allowed_origins", FRIEND)).await;
     let ann = server.person().await;

@@ -94,7 +94,8 @@ async fn operators_list_live_rooms_in_pages_and_close_them() {
     assert_eq!((&first["topic_id"], &first["room_type"]), (&json!(topic), &json!(2)));
     let seat = &first["seats"][1];
     assert_eq!((&seat["seat"], &seat["requested_room_type"]), (&json!(2), &json!(2)));
-    assert_eq!((&seat["state"], seat["session"].as_str().unwrap().len()), (&json!("here"), 32));
+    // Whether somebody is here or away is not in the record, and nothing is said that may be wrong.
+    assert_eq!((&seat["state"], seat["session"].as_str().unwrap().len()), (&json!(null), 32));
 
     let mut pages = Vec::new();
     let mut after = String::new();

@@ -107,6 +107,41 @@ async fn a_body_that_does_not_arrive_is_not_waited_for() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_announced_too_large_is_refused_at_once() {
+    let server = Server::start().await;
+    let ann = server.person().await;
+    for (length, expect) in
+        [("10000000000", ""), ("16385", ""), ("16385", "Expect: 100-continue\r\n")]
+    {
+        let head = format!(
+            "POST /api/matching HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{expect}\
+             Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n",
+            ann.token
+        );
+        let answer =
+            within(Duration::from_secs(5), "413", server.client.raw(head.as_bytes())).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{length} {expect}: {answer}");
+        assert!(answer.contains(r#""code":"body_too_large""#), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_names_one_host() {
+    let server = Server::start().await;
+    for hosts in ["", "Host: x\r\nHost: y\r\n", "Host: x\r\nHost: x\r\n"] {
+        for path in ["/healthz", "/api/topics", "/"] {
+            let request = format!("GET {path} HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n");
+            let answer = server.client.raw(request.as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+            assert!(answer.contains(r#""code":"invalid_request""#), "{answer}");
+        }
+    }
+    // HTTP/1.0 knows no hosts, and load balancers ask with it how a server is.
+    let answer = server.client.raw(b"GET /healthz HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
 async fn heads_that_are_too_large_or_no_http_are_refused() {
     let server = Server::start().await;
     let long = "x".repeat(20_000);
