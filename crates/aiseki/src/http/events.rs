@@ -260,18 +260,6 @@ async fn follow(
     }
 }
 
-/// The other end closes: the answer to that, which the library has made, goes out with the next look.
-pub(super) async fn answer_close(socket: &mut WebSocket) {
-    let end = async { while let Some(Ok(_)) = socket.recv().await {} };
-    let _ = tokio::time::timeout(SEND_TIMEOUT, end).await;
-}
-
-/// Whether the other end has sent what no WebSocket sends, and may be told so.
-pub(super) fn breaks_protocol(error: &axum::Error) -> bool {
-    let text = error.to_string();
-    text.contains("protocol error") && !text.contains("without closing handshake")
-}
-
 pub(super) async fn send(socket: &mut WebSocket, message: Message) -> bool {
     matches!(tokio::time::timeout(SEND_TIMEOUT, socket.send(message)).await, Ok(Ok(())))
 }

@@ -163,23 +163,6 @@ async fn heads_that_are_too_large_or_no_http_are_refused() {
 }
 
 #[tokio::test]
-async fn a_body_that_says_that_it_is_too_long_is_not_waited_for() {
-    let server = Server::start().await;
-    let ann = server.person().await;
-    for expect in ["", "Expect: 100-continue\r\n"] {
-        let head = format!(
-            "POST /api/matching HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n{expect}\
-             Content-Type: application/json\r\nContent-Length: 10000000000\r\n\r\n",
-            ann.token
-        );
-        // Well before the time that a body may take.
-        let answer = server.client.raw(head.as_bytes());
-        let answer = within(Duration::from_secs(5), "a refusal", answer).await;
-        assert!(answer.starts_with("HTTP/1.1 413 Payload Too Large\r\n"), "{answer}");
-    }
-}
-
-#[tokio::test]
 async fn a_body_in_chunks_is_read_like_any_other() {
     let server = Server::start().await;
     let topic = server.topic("t").await;
