@@ -19,7 +19,7 @@ const SEATS: Duration = Duration::from_secs(1);
 /// How often rooms that ended lately are looked at again, and how lately.
 const ENDED: (Duration, Millis) = (Duration::from_secs(10), 120_000);
 /// Who has not looked at them for longer than this may have missed some.
-const MISSED: Duration = Duration::from_secs(60);
+const MISSED: Duration = Duration::from_mins(1);
 
 /// Called when announcements may have been missed.
 type OnMissed = Box<dyn Fn() + Send + Sync>;
