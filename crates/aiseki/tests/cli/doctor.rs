@@ -76,7 +76,13 @@ fn what_was_broken_in_the_shared_stores_is_named() {
     server.join(&server.person(), topic, 2);
     assert_eq!(wrong(&doctor, &[]), (Some(1), healthy), "with a server at work");
     let (_, found) = wrong(&doctor, &["--wait-timeout", "4m"]);
-    assert!(found.iter().any(|line| line.starts_with("redis policy: ")), "{found:?}");
+    let policy = found.iter().find(|line| line.starts_with("redis policy: "));
+    assert!(policy.is_some_and(|it| it.contains("wait_timeout: 5m there, 4m here")), "{found:?}");
+    // Full: whoever joins now is answered 503.
+    redis.command("CONFIG SET maxmemory 100kb").expect("Redis answers");
+    let (_, found) = wrong(&doctor, &[]);
+    assert!(found.iter().any(|line| line.starts_with("redis memory: ")), "{found:?}");
+    redis.command("CONFIG SET maxmemory 0").expect("Redis answers");
     drop(server);
 
     let ghost = "000000000000000000000000000000aa";

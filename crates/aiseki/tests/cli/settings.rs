@@ -199,3 +199,21 @@ fn the_readme_has_exactly_the_table_of_settings() {
          `cargo run -- config --markdown`"
     );
 }
+
+#[test]
+fn a_place_that_no_store_can_be_at_stops_the_start_and_is_named() {
+    let redis = aiseki_testkit::Redis::start().expect("a Redis");
+    let database = aiseki_testkit::Postgres::shared().fresh_database().expect("a database");
+    let start = |redis: &str, database: &str| {
+        let program = Program::new().variable("AISEKI_REDIS_URL", redis);
+        program.variable("AISEKI_DATABASE_URL", database).run(&["serve", "--listen", "127.0.0.1:0"])
+    };
+    let ended = start(&redis.url(), "postgres://u:hunter2@127.0.0.1:99999/postgres");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("AISEKI_DATABASE_URL"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("hunter2"), "{}", ended.stderr);
+    let ended = start(&format!("redis://127.0.0.1:{}/99", redis.port()), &database);
+    assert_ne!(ended.code, Some(0), "{}", ended.stderr);
+    let line = ended.stderr.lines().last().unwrap_or_default();
+    assert!(line.contains("no database of the number in AISEKI_REDIS_URL"), "{}", ended.stderr);
+}

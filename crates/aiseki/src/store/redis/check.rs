@@ -94,6 +94,8 @@ fn refused(error: &aiseki_mq::Error) -> CheckError {
         unfit("it wants another user or password")
     } else if mention("NOPERM") {
         unfit(format!("its user may not do what is needed ({text})"))
+    } else if mention("index is out of range") || mention("invalid DB index") {
+        unfit("it has no database of the number in AISEKI_REDIS_URL: see its setting `databases`")
     } else if mention("MOVED") {
         unfit("it is a node of a cluster: use a redis-cluster:// URL")
     } else {

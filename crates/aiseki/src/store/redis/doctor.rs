@@ -92,6 +92,10 @@ impl Examination {
                 finding.level = finding.level.min(aiseki_mq::doctor::Level::Note);
             }
         }
+        if let Some(full) = self.memory().await? {
+            findings.retain(|finding| finding.subject != "memory");
+            findings.push(full);
+        }
         let mut fastest = f64::INFINITY;
         for _ in 0..TRIPS {
             let watch = Stopwatch::start();
@@ -100,6 +104,35 @@ impl Examination {
         }
         findings.push(crate::doctor::latency("Redis", fastest, SLOW_MS));
         Ok(findings)
+    }
+
+    /// Whether a server has no memory left, which is not seen before somebody joins.
+    async fn memory(&self) -> Asked<Option<Finding>> {
+        let mut info = redis::cmd("INFO");
+        info.arg("memory");
+        let answer = self.link.query(&info).await.map_err(said)?;
+        // Each node of a cluster has its own.
+        let answers = match answer {
+            Value::Map(nodes) => nodes.into_iter().map(|(_, answer)| answer).collect(),
+            answer => vec![answer],
+        };
+        for answer in answers {
+            let text: String = redis::from_redis_value(answer).map_err(said)?;
+            let field = |name: &str| {
+                text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            };
+            let number = |name| field(name).and_then(|text| text.trim().parse::<u64>().ok());
+            let (used, limit) = (number("used_memory"), number("maxmemory").unwrap_or(0));
+            let evicts = field("maxmemory_policy").is_some_and(|it| it.trim() != "noeviction");
+            if let Some(used) = used.filter(|used| limit > 0 && *used >= limit && !evicts) {
+                let text = format!(
+                    "{used} bytes used and maxmemory is {limit}: nobody can join and nothing can be \
+                     said; raise maxmemory, or free what others keep there"
+                );
+                return Ok(Some(wrong("memory", text)));
+            }
+        }
+        Ok(None)
     }
 
     /// The namespace as a whole.
@@ -173,9 +206,9 @@ impl Examination {
         wrong(
             "policy",
             format!(
-                "the last server that began seats people otherwise ({theirs}) than these settings \
-                 would ({}): give all servers the same room types and times",
-                self.policy_text
+                "the last server that began seats people otherwise than these settings would ({}): \
+                 give all servers the same room types and times",
+                words::policies_differ(theirs, &self.policy_text)
             ),
         )
     }

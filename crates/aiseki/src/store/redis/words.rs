@@ -223,9 +223,56 @@ pub(super) fn policy(
     text
 }
 
+/// What stands at each place of a policy, all but the last in milliseconds or as a flag. Places
+/// without a name follow from others.
+const POLICY: [&str; 11] = [
+    "wait_timeout",
+    "fallback_after",
+    "reservation_ttl",
+    "presence_timeout",
+    "closed_grace",
+    "merge_fallback",
+    "",
+    "",
+    "away_timeout",
+    "rooms",
+    "rematch_after",
+];
+
+/// In what two policies differ, for an operator.
+pub(super) fn policies_differ(theirs: &str, ours: &str) -> String {
+    let part = |text: &str, name: &str, at: usize| -> String {
+        let words = text.split(' ').skip(at);
+        match (name, words.clone().next().and_then(|word| word.parse::<Millis>().ok())) {
+            ("room_types", _) => words.collect::<Vec<_>>().join(" "),
+            ("merge_fallback" | "rooms", Some(flag)) => if flag == 1 { "on" } else { "off" }.into(),
+            (_, Some(millis)) => crate::duration::Shown(millis).to_string(),
+            (_, None) => "nothing".into(),
+        }
+    };
+    let places = POLICY.into_iter().enumerate().chain([(POLICY.len(), "room_types")]);
+    let differing = places.filter(|(_, name)| !name.is_empty()).filter_map(|(at, name)| {
+        let (theirs, ours) = (part(theirs, name, at), part(ours, name, at));
+        (theirs != ours).then(|| format!("{name}: {theirs} there, {ours} here"))
+    });
+    differing.collect::<Vec<_>>().join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_between_policies_has_a_name() {
+        let (theirs, ours) = (
+            "600000 60000 5000 30000 10000 1 200 10000 0 1 0 2:0 3:2",
+            "600000 60000 5000 45000 10000 0 200 15000 0 1 0 2:0",
+        );
+        let text = policies_differ(theirs, ours);
+        let expected = "presence_timeout: 30s there, 45s here; merge_fallback: on there, off here; \
+                        room_types: 2:0 3:2 there, 2:0 here";
+        assert_eq!(text, expected);
+    }
 
     #[test]
     fn a_reservation_is_read_as_it_was_written() -> Read<()> {
