@@ -154,7 +154,7 @@ impl Ledger {
         for room in rooms["rooms"].as_array().expect("a list") {
             let seats = room["seats"].as_array().expect("a list");
             assert_eq!(seats.len() as u64, room["room_type"].as_u64().expect("a number"));
-            let held: Vec<_> = seats.iter().filter(|seat| seat["state"] == "here").collect();
+            let held: Vec<_> = seats.iter().filter(|seat| seat["state"] != "left").collect();
             assert!(held.len() >= 2, "{room} is live");
             for seat in held {
                 let key = (
