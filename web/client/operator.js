@@ -32,7 +32,7 @@ import { Http } from "./http.js";
  * @property {number} topic_id
  * @property {number} room_type
  * @property {string} created_at
- * @property {{ seat: number, session: string, requested_room_type: number, state: string }[]} seats
+ * @property {{ seat: number, session: string, requested_room_type: number, state?: string }[]} seats
  *
  * @typedef {object} ListedReport
  * @property {number} id
