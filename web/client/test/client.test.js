@@ -85,7 +85,9 @@ scenario(
       ann.enter(seat.room_id, { change: ({ status }) => status === "closed" && resolve(undefined) });
     });
     await closed;
-    const idle = await first(ann.states(), "idle");
+    const states = ann.states();
+    const idle = await first(states, "idle");
+    await states.return();
     assert.ok(idle.status === "idle" && idle.resume);
     const { room_id, topic_id, room_type, waited_ms } = idle.resume;
     assert.deepEqual([room_id, topic_id, room_type], [seat.room_id, 1, 2]);
